@@ -1,0 +1,27 @@
+# A room is a folder of src/; adding a file to it needs no change here.
+# rutter_room(NAME [extra include/lib usage set on the object library by the caller])
+function(rutter_room name)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  add_library(room_${name} OBJECT ${sources})
+  target_include_directories(room_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include
+    ${CMAKE_BINARY_DIR}/generated ${XXHASH_INCLUDE} ${PROTOZERO_INCLUDE})
+  target_link_libraries(room_${name} PUBLIC fmt::fmt nlohmann_json::nlohmann_json Threads::Threads)
+  add_dependencies(room_${name} plan_fbs)
+  target_precompile_headers(room_${name} PRIVATE ${CMAKE_SOURCE_DIR}/src/base/pch.h)
+endfunction()
+# Every .cpp of tests/<dir> becomes part of one GoogleTest program test_<dir>.
+function(rutter_tests dir)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${dir}/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(test_${dir} ${sources})
+  target_include_directories(test_${dir} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/tests
+    ${CMAKE_BINARY_DIR}/generated ${XXHASH_INCLUDE} ${PROTOZERO_INCLUDE})
+  target_link_libraries(test_${dir} PRIVATE rutter rutter_runtime GTest::gtest GTest::gtest_main GTest::gmock fmt::fmt nlohmann_json::nlohmann_json)
+  target_compile_definitions(test_${dir} PRIVATE RUTTER_SOURCE_DIR="${CMAKE_SOURCE_DIR}" RUTTER_BINARY_DIR="${CMAKE_BINARY_DIR}")
+  gtest_discover_tests(test_${dir} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+endfunction()

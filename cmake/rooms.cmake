@@ -9,7 +9,9 @@ function(rutter_room name)
   target_include_directories(room_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include
     ${CMAKE_BINARY_DIR}/generated ${XXHASH_INCLUDE} ${PROTOZERO_INCLUDE})
   target_link_libraries(room_${name} PUBLIC fmt::fmt nlohmann_json::nlohmann_json Threads::Threads)
-  add_dependencies(room_${name} plan_fbs)
+  if(TARGET plan_fbs)
+    add_dependencies(room_${name} plan_fbs)
+  endif()
   target_precompile_headers(room_${name} PRIVATE ${CMAKE_SOURCE_DIR}/src/base/pch.h)
 endfunction()
 # Every .cpp of tests/<dir> becomes part of one GoogleTest program test_<dir>.

@@ -72,8 +72,7 @@ KnobInfo makeInfo(KnobSpec s, KnobId id) {
     RUTTER_CHECK(seen.insert(v).second, "knob {}: value '{}' is listed twice", k.name, v);
     if (k.domain == Domain::kBool)
       RUTTER_CHECK(v == "auto" || v == "on" || v == "off", "knob {}: '{}' is no boolean", k.name, v);
-    if (k.domain == Domain::kInts)
-      RUTTER_CHECK(v == "auto" || parseInt(v), "knob {}: '{}' is no integer", k.name, v);
+    if (k.domain == Domain::kInts) RUTTER_CHECK(v == "auto" || parseInt(v), "knob {}: '{}' is no integer", k.name, v);
   }
   RUTTER_CHECK(k.bounded() ? k.values.size() > 1 : true, "knob {} has fewer than two values", k.name);
   RUTTER_CHECK(k.canonical(k.defaultValue) == k.defaultValue, "knob {}: default '{}' is not in its domain", k.name,
@@ -102,14 +101,19 @@ std::vector<KnobSpec> declared() {
 
 std::string_view toString(Domain d) {
   switch (d) {
-    case Domain::kBool: return "bool";
-    case Domain::kEnum: return "enum";
+    case Domain::kBool:
+      return "bool";
+    case Domain::kEnum:
+      return "enum";
     case Domain::kInts:
-    case Domain::kRange: return "int";
+    case Domain::kRange:
+      return "int";
   }
   return "";
 }
-std::string_view toString(Target t) { return t == Target::kCpu ? "cpu" : t == Target::kCuda ? "cuda" : "any"; }
+std::string_view toString(Target t) {
+  return t == Target::kCpu ? "cpu" : t == Target::kCuda ? "cuda" : "any";
+}
 std::string_view toString(Numerics n) {
   return n == Numerics::kExact ? "exact" : n == Numerics::kReorders ? "reorders" : "lossy";
 }

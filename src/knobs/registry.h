@@ -45,15 +45,15 @@ std::string_view toString(Numerics n);
 
 struct KnobInfo {
   KnobId id{};
-  std::string name;                  ///< with its dash: "-gemm:tile_m"
-  std::string area;                  ///< "gemm"
+  std::string name;  ///< with its dash: "-gemm:tile_m"
+  std::string area;  ///< "gemm"
   Domain domain = Domain::kEnum;
-  std::vector<std::string> values;   ///< in declared order; of a range: empty, or just "auto"
-  int64_t min = 0, max = 0;          ///< ranges only, inclusive
+  std::vector<std::string> values;  ///< in declared order; of a range: empty, or just "auto"
+  int64_t min = 0, max = 0;         ///< ranges only, inclusive
   std::string defaultValue;
   Target target = Target::kAny;
-  std::vector<Numerics> numerics;    ///< beside `values`; of a range: one entry for all
-  std::string help;                  ///< one sentence
+  std::vector<Numerics> numerics;  ///< beside `values`; of a range: one entry for all
+  std::string help;                ///< one sentence
 
   bool bounded() const { return domain != Domain::kRange; }
   /// The canonical spelling of `text` if it is a value of this knob ("007" of a range is "7").
@@ -113,12 +113,9 @@ std::string knobsMarkdown(const Registry& r = Registry::builtin(),
 
 /// The handles: rutter::knob::gemm_tile_m and so on.
 namespace rutter::knob {
-#define KNOB_BOOL(area, what, ...) \
-  inline constexpr knobs::BoolKnob area##_##what{knobs::KnobId::area##_##what};
+#define KNOB_BOOL(area, what, ...) inline constexpr knobs::BoolKnob area##_##what{knobs::KnobId::area##_##what};
 #define KNOB_INTS(area, what, ...) inline constexpr knobs::IntKnob area##_##what{knobs::KnobId::area##_##what};
-#define KNOB_ENUM(area, what, ...) \
-  inline constexpr knobs::EnumKnob area##_##what{knobs::KnobId::area##_##what};
-#define KNOB_RANGE(area, what, ...) \
-  inline constexpr knobs::IntKnob area##_##what{knobs::KnobId::area##_##what};
+#define KNOB_ENUM(area, what, ...) inline constexpr knobs::EnumKnob area##_##what{knobs::KnobId::area##_##what};
+#define KNOB_RANGE(area, what, ...) inline constexpr knobs::IntKnob area##_##what{knobs::KnobId::area##_##what};
 #include "knobs/all.def"
 }  // namespace rutter::knob

@@ -1,0 +1,83 @@
+#include "tuner/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace rutter::tuner {
+
+double median(std::vector<double> values) {
+  RUTTER_CHECK(!values.empty(), "median of nothing");
+  const size_t n = values.size(), mid = n / 2;
+  std::nth_element(values.begin(), values.begin() + mid, values.end());
+  const double upper = values[mid];
+  if (n % 2) return upper;
+  return (*std::max_element(values.begin(), values.begin() + mid) + upper) / 2;
+}
+
+double binomialTail(int n, int k) {
+  double term = std::pow(0.5, n), sum = 0;
+  for (int i = 0; i < k; i++) {
+    sum += term;
+    term *= double(n - i) / (i + 1);
+  }
+  return sum;
+}
+
+Interval medianInterval(std::vector<double> values, double tail) {
+  RUTTER_CHECK(!values.empty(), "interval of nothing");
+  std::sort(values.begin(), values.end());
+  const int n = int(values.size());
+  int k = 1;
+  while (k + 1 <= (n + 1) / 2 && binomialTail(n, k + 1) <= tail) k++;
+  return {values[k - 1], values[n - k], binomialTail(n, k)};
+}
+
+double abbaLogRatio(double a1, double b1, double b2, double a2) {
+  auto ln = [](double t) { return std::log(std::max(t, 1e-9)); };  // a clock may not resolve a tiny run
+  return 0.5 * (ln(a1) - ln(b1) + ln(a2) - ln(b2));
+}
+
+bool rankDone(std::span<const double> logRatios, const RankRule& rule) {
+  const int n = int(logRatios.size());
+  if (n >= rule.maxRounds) return true;
+  if (n < rule.minRounds) return false;
+  return std::all_of(logRatios.begin(), logRatios.end(), [&](double r) { return r < -rule.hopeless; });
+}
+
+bool rankFaster(std::span<const double> logRatios) {
+  if (logRatios.size() < 5) return false;
+  return medianInterval({logRatios.begin(), logRatios.end()}, 1.0 / 32).lo > 0;
+}
+
+Confirmation confirm(std::span<const double> logRatios, const ConfirmRule& rule) {
+  const int n = int(logRatios.size()), last = kLooks[std::size(kLooks) - 1];
+  Confirmation c;
+  if (!n) return c;
+  const double tail = rule.tail / double(std::size(kLooks) * std::max(1, rule.finalists));
+  c.interval = medianInterval({logRatios.begin(), logRatios.end()}, tail);
+  c.center = median({logRatios.begin(), logRatios.end()});
+  const double bar = std::log1p(rule.minGain);
+  if (std::find(std::begin(kLooks), std::end(kLooks), n) == std::end(kLooks) && n < last) return c;
+  // A small n may not reach the tail at all: then only a later look can say "faster".
+  if (c.interval.lo > bar && c.interval.tail <= tail)
+    c.verdict = Verdict::kFaster;
+  else if (n >= last || c.interval.hi < bar)
+    c.verdict = Verdict::kNotFaster;
+  return c;
+}
+
+double percentile(std::vector<double> values, double p) {
+  RUTTER_CHECK(!values.empty(), "percentile of nothing");
+  std::sort(values.begin(), values.end());
+  const auto n = int64_t(values.size());
+  return values[std::max<int64_t>(n - 1 - int64_t(std::floor((1 - p / 100) * double(n) + 1e-9)), 0)];
+}
+
+double spread(std::vector<double> logRatios) {
+  if (logRatios.size() < 2) return 0;
+  return (percentile(logRatios, 90) - percentile(logRatios, 10)) / 2;
+}
+
+}  // namespace rutter::tuner

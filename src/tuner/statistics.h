@@ -1,0 +1,64 @@
+#pragma once
+// Statistics of paired timings. Everything here is a pure function of recorded numbers, so that a journal replays.
+//
+// Intervals are exact order-statistic intervals for the median (H. A. David and H. N. Nagaraja, Order Statistics, 3rd
+// ed., section 7.1): with n independent values the interval [x(k), x(n+1-k)] covers the median with probability
+// 1 - 2 P(Bin(n, 1/2) < k), whatever the distribution. No normality, no resampling, and the same answer on replay.
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace rutter::tuner {
+
+/// Median; the mean of the middle two for an even count. InternalError if empty.
+double median(std::vector<double> values);
+
+struct Interval {
+  double lo = 0, hi = 0;
+  double tail = 1;  ///< probability that the median lies beyond one given end (1 = no statement possible)
+};
+/// The narrowest order-statistic interval whose one-sided tail is at most `tail`; if n is too small for it, the whole
+/// range with the tail that it really has. InternalError if empty.
+Interval medianInterval(std::vector<double> values, double tail);
+/// P(Bin(n, 1/2) < k).
+double binomialTail(int n, int k);
+
+/// One ABBA round: medians of its four blocks in seconds, a = default, b = candidate. Above 0 the candidate is faster.
+double abbaLogRatio(double a1, double b1, double b2, double a2);
+
+/// Ranking inside one process: after each round, go on, or is the candidate hopeless?
+struct RankRule {
+  int minRounds = 2;       ///< rounds before a hopeless candidate is dropped
+  int maxRounds = 5;       ///< five rounds make a one-sided tail of 1/32
+  double hopeless = 0.02;  ///< all rounds so far slower than the default by more than this (log ratio)
+};
+bool rankDone(std::span<const double> logRatios, const RankRule& rule);
+/// Positive in the sense of `mixed`: all of at least five rounds' interval lies above 0.
+bool rankFaster(std::span<const double> logRatios);
+
+/// Confirmation over fresh processes: looked at after 7, 11 and 16 of them. The one-sided tail is shared among the
+/// looks and the finalists (union bound), so that looking often and picking the best of several finalists is paid for.
+struct ConfirmRule {
+  double minGain = 0.01;
+  int finalists = 1;
+  double tail = 0.05;  ///< one-sided, over everything
+};
+enum class Verdict { kMore, kFaster, kNotFaster };
+struct Confirmation {
+  Verdict verdict = Verdict::kMore;
+  Interval interval;  ///< of the log ratio
+  double center = 0;  ///< median log ratio
+};
+inline constexpr int kLooks[] = {7, 11, 16};
+/// `logRatios`: one number a process, in order. kFaster: the lower end clears log(1 + minGain). kNotFaster: the upper
+/// end is below it, or the last look is over. kMore: measure until the next look.
+Confirmation confirm(std::span<const double> logRatios, const ConfirmRule& rule);
+
+/// Percentile of trtexec: index max(n - 1 - floor((1 - p/100) n), 0) of n ascending values.
+double percentile(std::vector<double> values, double p);
+
+/// Relative spread of processes that measured the same pair: half the width of the middle 80 %.
+double spread(std::vector<double> logRatios);
+
+}  // namespace rutter::tuner

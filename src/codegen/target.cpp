@@ -1,0 +1,46 @@
+#include <dlfcn.h>
+
+#include <map>
+#include <mutex>
+
+#include "base/error.h"
+#include "codegen/tactic.h"
+
+namespace rutter::codegen {
+namespace {
+std::mutex g_mutex;
+std::map<std::string, const Target*, std::less<>>& targets() {
+  static std::map<std::string, const Target*, std::less<>> t;
+  return t;
+}
+// Beside this library first, so that a build tree and an installed tree both work without a search path.
+std::string libraryPath(const std::string& file) {
+  Dl_info info;
+  if (dladdr(reinterpret_cast<void*>(&libraryPath), &info) && info.dli_fname) {
+    std::string here = info.dli_fname;
+    return here.substr(0, here.rfind('/') + 1) + file;
+  }
+  return file;
+}
+}  // namespace
+
+extern "C" void rutterRegisterTarget(const Target* t) { targets()[std::string(t->name())] = t; }
+
+const Target& findTarget(const std::string& name) {
+  std::lock_guard lock(g_mutex);
+  if (auto it = targets().find(name); it != targets().end()) return *it->second;
+  if (name == "cuda") throw UserError("target 'cuda' does not exist in this version; use --target=cpu");
+  if (name != "cpu") throw UserError("unknown target '{}'; this version has 'cpu'", name);
+  std::string path = libraryPath("librutter_cpu.so");
+  // Never closed: kernels of the target and LLVM's statics live as long as the process.
+  void* h = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (!h) throw UserError("the CPU compiler cannot be opened: {}; build with -DRUTTER_CPU=ON and install LLVM 19 (./quickstart does)", dlerror());
+  auto start = reinterpret_cast<void (*)()>(dlsym(h, "rutterCpuStart"));
+  RUTTER_CHECK(start, "{} has no rutterCpuStart", path);
+  start();
+  auto it = targets().find(name);
+  RUTTER_CHECK(it != targets().end(), "{} registered no target", path);
+  return *it->second;
+}
+
+}  // namespace rutter::codegen

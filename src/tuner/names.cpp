@@ -8,7 +8,9 @@ constexpr const char* kSearches[] = {"fast", "full", "mixed", "tune"};
 constexpr const char* kStatuses[] = {"ok", "rejected", "crashed", "hung", "inaccurate", "unstable", "interrupted"};
 }  // namespace
 
-const char* searchName(SearchKind kind) { return kSearches[int(kind)]; }
+const char* searchName(SearchKind kind) {
+  return kSearches[int(kind)];
+}
 
 SearchKind parseSearch(const std::string& word) {
   for (int i = 0; i < 3; i++)
@@ -18,7 +20,9 @@ SearchKind parseSearch(const std::string& word) {
   throw UserError("--tuningSearch={}: unknown; it is one of fast, full, mixed", word);
 }
 
-const char* statusName(Status s) { return kStatuses[int(s)]; }
+const char* statusName(Status s) {
+  return kStatuses[int(s)];
+}
 
 Status parseStatus(const std::string& word) {
   for (size_t i = 0; i < std::size(kStatuses); i++)

@@ -1,0 +1,187 @@
+#include "tuner/cache.h"
+
+#include <cmath>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "tuner/journal.h"
+
+namespace rutter::tuner {
+namespace {
+
+constexpr const char* kHeaderKeys[] = {"tuner_version",
+                                       "accuracy_algorithm",
+                                       "accuracy_parameter",
+                                       "searching_algorithm",
+                                       "command_line",
+                                       "default_build_route",
+                                       "tuning_expr",
+                                       "files",
+                                       "argv",
+                                       "schema",
+                                       "model_hash",
+                                       "fingerprint",
+                                       "shapes",
+                                       "seed",
+                                       "started"};
+
+bool hasResult(Status s) {
+  return s == Status::kOk || s == Status::kInaccurate || s == Status::kUnstable;
+}
+
+Json numberOrNull(std::optional<double> v) {
+  return v && std::isfinite(*v) ? Json(*v) : Json(nullptr);
+}
+
+}  // namespace
+
+std::string cacheHeaderLine(const Json& header) {
+  Json line = Json::object();
+  for (const char* key : kHeaderKeys)
+    if (header.contains(key)) line[key] = header[key];
+  return line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string cacheLine(const CandidateRecord& r, const ConfirmRecord* confirmed) {
+  std::optional<Ratio> ratio = rankingOf(r.logRatios);
+  int64_t rounds = int64_t(r.logRatios.size());
+  if (confirmed && confirmed->processes > 0) {
+    ratio = Ratio{std::exp(confirmed->center), std::exp(confirmed->lo), std::exp(confirmed->hi)};
+    rounds = confirmed->processes;
+  }
+  const bool timed = r.status == Status::kOk || r.status == Status::kUnstable;
+  if (!timed) ratio.reset();
+  Json j = {{"iter", r.iter},
+            {"build_route", r.route},
+            {"crash", !hasResult(r.status)},
+            {"error_message", r.error},
+            {"accuracy_loss", hasResult(r.status) ? lossesToJson(r.losses) : Json(nullptr)},
+            {"gpu_time", timed ? numberOrNull(r.ms) : Json(nullptr)},
+            {"phase", r.phase},
+            {"status", statusName(r.status)},
+            {"ratio", ratio ? numberOrNull(ratio->ratio) : Json(nullptr)},
+            {"ratio_lo", ratio ? numberOrNull(ratio->lo) : Json(nullptr)},
+            {"ratio_hi", ratio ? numberOrNull(ratio->hi) : Json(nullptr)},
+            {"rounds", rounds},
+            {"engine_hash", r.engineHash},
+            {"same_as", r.sameAs ? Json(*r.sameAs) : Json(nullptr)},
+            {"knobs_read", r.knobsRead},
+            {"build_ms", r.buildMs},
+            {"peak_bytes", r.peakBytes},
+            {"host", r.host},
+            {"time", r.time}};
+  return journalLine(j);
+}
+
+std::string cacheText(const std::vector<Json>& journal) {
+  Json header = Json::object();
+  std::map<int64_t, CandidateRecord> candidates;
+  std::map<std::string, ConfirmRecord> confirmed;
+  for (const Json& j : journal) {
+    const std::string type = j.value("type", "");
+    if (type == "header") header = j;
+    if (type == "candidate") {
+      CandidateRecord r = candidateFromJson(j);
+      candidates[r.iter] = std::move(r);
+    }
+    if (type == "confirm") {
+      ConfirmRecord r = confirmFromJson(j);
+      confirmed[r.route] = r;
+    }
+  }
+  std::string text = cacheHeaderLine(header);
+  for (const auto& [iter, r] : candidates) {
+    auto it = confirmed.find(r.route);
+    text += cacheLine(r, it == confirmed.end() ? nullptr : &it->second);
+  }
+  return text;
+}
+
+bool syncCache(const std::string& path, const std::vector<Json>& journal) {
+  const std::string want = cacheText(journal);
+  std::ifstream in(path, std::ios::binary);
+  if (in && std::string((std::istreambuf_iterator<char>(in)), {}) == want) return false;
+  replaceFile(path, want);
+  return true;
+}
+
+Cache parseCache(std::string_view text, const std::string& path) {
+  Cache cache;
+  size_t at = 0;
+  bool first = true;
+  while (at < text.size()) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = text.substr(at, end - at);
+    const bool whole = end < text.size();
+    at = end + 1;
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    const Json j = Json::parse(line, nullptr, false);
+    if (first) {
+      if (!j.is_object() || !j.contains("argv"))
+        throw UserError("{} is not a tuning cache: its first line must be a JSON object with \"argv\"", path);
+      cache.header = j;
+      first = false;
+      continue;
+    }
+    if (!j.is_object() || !j.contains("build_route") || (!whole && !j.contains("iter"))) {
+      cache.dropped++;
+      continue;
+    }
+    try {
+      CandidateRecord r = candidateFromJson(j);
+      if (!j.contains("status")) {  // trtexec's own
+        const bool crash = j.value("crash", false);
+        r.status = crash ? Status::kCrashed : r.error.empty() ? Status::kOk : Status::kInaccurate;
+      }
+      std::optional<Ratio> ratio;
+      if (j.contains("ratio") && j["ratio"].is_number() && j["ratio_lo"].is_number() && j["ratio_hi"].is_number())
+        ratio = Ratio{j["ratio"], j["ratio_lo"], j["ratio_hi"]};
+      cache.candidates.push_back(std::move(r));
+      cache.ratios.push_back(ratio);
+    } catch (const UserError&) {
+      cache.dropped++;
+    }
+  }
+  if (first) throw UserError("{} is empty: not a tuning cache", path);
+  return cache;
+}
+
+std::vector<Json> recordsOf(const Cache& cache) {
+  std::vector<Json> records;
+  Json header = cache.header;
+  header["type"] = "header";
+  records.push_back(header);
+  std::optional<double> firstMs;
+  for (size_t i = 0; i < cache.candidates.size(); i++) {
+    CandidateRecord r = cache.candidates[i];
+    if (r.status == Status::kOk && r.ms && *r.ms > 0) {
+      if (!firstMs) firstMs = r.ms;
+      // What is taken over only ranks; the winner is measured afresh.
+      if (const auto& q = cache.ratios[i]; q && q->lo > 0)
+        r.logRatios = {std::log(q->lo), std::log(q->ratio), std::log(q->ratio), std::log(q->ratio), std::log(q->hi)};
+      else
+        r.logRatios.assign(5, std::log(*firstMs / *r.ms));
+    }
+    if (r.status == Status::kInterrupted) continue;
+    records.push_back(toJson(r));
+  }
+  return records;
+}
+
+CacheHeader readCacheHeader(const std::string& cacheFile) {
+  const Cache c = parseCache(readWholeFile(cacheFile), cacheFile);
+  CacheHeader h;
+  try {
+    h.argv = c.header.at("argv").get<std::vector<std::string>>();
+    h.expression = c.header.value("tuning_expr", "");
+    h.search = c.header.value("searching_algorithm", "");
+    h.tunerVersion = c.header.value("tuner_version", "unknown");
+    if (c.header.contains("files") && c.header["files"].is_object()) h.modelPath = c.header["files"].value("onnx", "");
+  } catch (const nlohmann::json::exception&) {
+    throw UserError("{}: its header holds a key of the wrong type", cacheFile);
+  }
+  return h;
+}
+
+}  // namespace rutter::tuner

@@ -1,0 +1,179 @@
+#include "tuner/journal.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "tuner/hook.h"
+
+namespace rutter::tuner {
+namespace {
+
+constexpr std::string_view kCrcKey = ",\"crc\":\"";
+constexpr size_t kCrcTail = kCrcKey.size() + 8 + 2;  // ,"crc":"xxxxxxxx"}
+
+std::optional<Json> parseLine(std::string_view line) {
+  if (line.size() < kCrcTail + 1) return std::nullopt;
+  const std::string_view tail = line.substr(line.size() - kCrcTail);
+  if (tail.substr(0, kCrcKey.size()) != kCrcKey || !line.ends_with("\"}")) return std::nullopt;
+  const std::string body = std::string(line.substr(0, line.size() - kCrcTail)) + "}";
+  if (fmt::format("{:08x}", crc32c(body)) != tail.substr(kCrcKey.size(), 8)) return std::nullopt;
+  Json j = Json::parse(body, nullptr, false);
+  if (!j.is_object()) return std::nullopt;
+  return j;
+}
+
+void writeAll(int fd, std::string_view text, const std::string& path) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw DeviceError("cannot write {}: {}", path, strerror(errno));
+    text.remove_prefix(size_t(n));
+  }
+}
+
+// The lock lives as long as the open file: a writer that dies releases it.
+int openLocked(const std::string& path, int flags) {
+  const int fd = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
+  if (fd < 0) return -1;
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    ::close(fd);
+    throw UserError("{} is being written by another tuner; wait for it or give another --tuningCacheFile", path);
+  }
+  return fd;
+}
+
+}  // namespace
+
+std::string journalLine(const Json& record) {
+  // Text from outside (names, messages) may not be valid UTF-8: it is replaced, not refused.
+  std::string body = record.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string crc = fmt::format("{:08x}", crc32c(body));
+  body.pop_back();
+  return fmt::format("{}{}{}\"}}\n", body, kCrcKey, crc);
+}
+
+JournalText parseJournal(std::string_view text) {
+  JournalText out;
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t end = text.find('\n', at);
+    if (end == std::string_view::npos) break;
+    std::optional<Json> j = parseLine(text.substr(at, end - at));
+    at = end + 1;
+    if (!j && at == text.size()) break;
+    if (j)
+      out.records.push_back(std::move(*j));
+    else
+      out.damaged++;
+    out.goodBytes = at;
+  }
+  return out;
+}
+
+std::string readWholeFile(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw UserError("cannot read {}: {}", path, strerror(errno));
+  std::string text((std::istreambuf_iterator<char>(in)), {});
+  if (in.bad()) throw UserError("cannot read {}: {}", path, strerror(errno));
+  return text;
+}
+
+std::string keepOld(const std::string& path) {
+  struct stat st;
+  if (::lstat(path.c_str(), &st) != 0) return "";
+  for (int n = 1;; n++) {
+    const std::string to = fmt::format("{}.{}", path, n);
+    if (::lstat(to.c_str(), &st) == 0) continue;
+    hook("rename.before");
+    if (::rename(path.c_str(), to.c_str()) != 0)
+      throw DeviceError("cannot keep {} as {}: {}", path, to, strerror(errno));
+    hook("rename.after");
+    return to;
+  }
+}
+
+void replaceFile(const std::string& path, std::string_view text) {
+  const std::string temporary = path + ".new";
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) throw DeviceError("cannot write {}: {}", temporary, strerror(errno));
+  try {
+    writeAll(fd, text, temporary);
+    if (fsync(fd) != 0 && errno != EINVAL && errno != EROFS)
+      throw DeviceError("cannot write {}: {}", temporary, strerror(errno));
+  } catch (...) {
+    ::close(fd);
+    ::unlink(temporary.c_str());
+    throw;
+  }
+  ::close(fd);
+  hook("rename.before");
+  if (::rename(temporary.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    ::unlink(temporary.c_str());
+    throw DeviceError("cannot write {}: {}", path, strerror(error));
+  }
+  hook("rename.after");
+}
+
+std::unique_ptr<Journal> Journal::create(const std::string& path) {
+  if (int old = openLocked(path, O_RDWR); old >= 0) ::close(old);  // throws if it has a writer
+  std::string kept = keepOld(path);
+  const int fd = openLocked(path, O_RDWR | O_CREAT | O_EXCL | O_APPEND);
+  if (fd < 0) throw DeviceError("cannot write {}: {}", path, strerror(errno));
+  std::unique_ptr<Journal> j(new Journal(path, fd));
+  j->keptAs_ = std::move(kept);
+  return j;
+}
+
+std::unique_ptr<Journal> Journal::open(const std::string& path) {
+  const int fd = openLocked(path, O_RDWR | O_APPEND);
+  if (fd < 0) throw UserError("cannot continue: {}: {}", path, strerror(errno));
+  std::unique_ptr<Journal> j(new Journal(path, fd));
+  JournalText text = parseJournal(readWholeFile(path));
+  if (text.records.empty() || text.records[0].value("type", "") != "header")
+    throw UserError("cannot continue: {} does not begin with a whole header record", path);
+  if (ftruncate(fd, off_t(text.goodBytes)) != 0) throw DeviceError("cannot write {}: {}", path, strerror(errno));
+  j->size_ = text.goodBytes;
+  j->damaged_ = text.damaged;
+  j->records_ = std::move(text.records);
+  return j;
+}
+
+Journal::~Journal() {
+  ::close(fd_);
+}
+
+void Journal::append(const Json& record) {
+  const std::string line = journalLine(record);
+  hook("journal.before");
+  try {
+    writeAll(fd_, line, path_);
+  } catch (const DeviceError&) {
+    // A full disk may have taken half a line; the next writer would drop it, but a reader should not see it.
+    if (ftruncate(fd_, off_t(size_)) != 0) { /* the torn line is dropped at the next start */
+    }
+    throw;
+  }
+  size_ += line.size();
+  records_.push_back(record);
+  hook("journal.after");
+}
+
+void Journal::sync() {
+  if (fsync(fd_) != 0 && errno != EINVAL && errno != EROFS)
+    throw DeviceError("cannot sync {}: {}", path_, strerror(errno));
+}
+
+std::vector<Json> readJournal(const std::string& path) {
+  return parseJournal(readWholeFile(path)).records;
+}
+
+}  // namespace rutter::tuner

@@ -1,0 +1,59 @@
+#pragma once
+// The journal: append-only JSON lines, each with a CRC-32C of its line without that field. One writer at a time.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tuner/record.h"
+
+namespace rutter::tuner {
+
+struct JournalText {
+  std::vector<Json> records;  ///< without their crc
+  size_t goodBytes = 0;       ///< up to here every line is whole; a torn last line begins here
+  int damaged = 0;            ///< lines before the last one that do not match their CRC; they are left out
+};
+/// Reads journal text. A last line without its newline, or that does not match its CRC, is torn.
+JournalText parseJournal(std::string_view text);
+/// One line with its crc, newline included.
+std::string journalLine(const Json& record);
+
+class Journal {
+ public:
+  /// Starts a new journal. What was at `path` is kept as `path.1`, `path.2`, … (returned by keptAs()).
+  /// UserError if another process writes there, DeviceError if it cannot be written.
+  static std::unique_ptr<Journal> create(const std::string& path);
+  /// Opens an existing journal to go on writing it: a torn last line is cut off.
+  /// UserError if there is none, another process writes it, or it does not begin with a header record.
+  static std::unique_ptr<Journal> open(const std::string& path);
+  ~Journal();
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
+
+  /// In one write; DeviceError if it fails (then nothing of it remains).
+  void append(const Json& record);
+  void sync();
+  const std::vector<Json>& records() const { return records_; }
+  const std::string& path() const { return path_; }
+  const std::string& keptAs() const { return keptAs_; }
+  int damaged() const { return damaged_; }
+
+ private:
+  Journal(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  std::string path_, keptAs_;
+  int fd_;
+  int damaged_ = 0;
+  size_t size_ = 0;
+  std::vector<Json> records_;
+};
+
+/// Reads a journal without writing it. UserError if it cannot be read.
+std::vector<Json> readJournal(const std::string& path);
+/// Renames an existing file to the first free `path.N`, N = 1, 2, …; returns that name, "" if there was no file.
+std::string keepOld(const std::string& path);
+/// Writes the whole file beside `path`, syncs it and renames it into place. DeviceError if that fails.
+void replaceFile(const std::string& path, std::string_view text);
+/// UserError if it cannot be read.
+std::string readWholeFile(const std::string& path);
+
+}  // namespace rutter::tuner

@@ -1,0 +1,89 @@
+#pragma once
+// The engine on disk or in memory:
+//   0   magic (8 bytes) · format version (u32) · manifest bytes (u32) · file bytes (u64) · zero (u64)
+//   32  XXH3-128 of the header (this field zero) and the manifest · zero (16 bytes)
+//   64  manifest: JSON; names every section with offset, size and XXH3-128, and what the engine needs
+//   …   sections plan, code, weights, each at a multiple of 64 (weights: of 4096), zeros between
+// Little-endian. Nothing in it is trusted before its checksum; behind the checksums the plan is verified once more.
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/cpu.h"
+#include "base/hash.h"
+#include "runtime/plan_generated.h"
+
+namespace rutter::runtime {
+
+inline constexpr char kEngineMagic[8] = {'R', 'U', 'T', 'T', 'E', 'R', '\n', '\x1a'};
+/// Raised by every change of the file, the plan's schema or the kernel ABI: an engine of another number is refused.
+inline constexpr uint32_t kFormatVersion = 1;
+
+/// One piece of the weights section. The bytes must live until the engine is written.
+struct WeightChunk {
+  int64_t offset;  ///< from the start of the section; a multiple of 64; ascending, not overlapping
+  std::string_view data;
+};
+
+/// All that an engine is made of.
+struct EngineParts {
+  fb::PlanT plan;
+  std::string code;                  ///< ELF shared object that defines plan.kernels; empty if there are none
+  std::vector<WeightChunk> weights;  ///< gaps between chunks are zeros
+  CpuFeatures features;              ///< that the code uses
+  std::string target = "cpu";
+  std::map<std::string, std::string> versions;  ///< "rutter", "llvm", "emitter" …
+  std::string fingerprint;  ///< JSON of machine, stack and shapes that a tuned engine was tuned for; empty: not tuned
+  std::map<std::string, std::string> notes;  ///< further hashes and facts for people: "timing_cache", "profile" …
+};
+
+/// The engine's bytes; equal parts give equal bytes. InternalError if parts contradict each other.
+std::string writeEngine(const EngineParts& parts);
+/// Writes to a temporary file beside `path`, syncs, renames: the old file stays whole until the new one is. Weights are
+/// not copied in memory. DeviceError naming path and reason (no such folder, read-only, disk full).
+void writeEngineFile(const EngineParts& parts, const std::string& path);
+/// The same for bytes that exist already.
+void writeFileAtomically(const std::string& path, std::string_view bytes);
+
+/// Bytes that stay where they are while this lives.
+class Blob {
+ public:
+  virtual ~Blob() = default;
+  std::string_view bytes() const { return bytes_; }
+  /// Maps a file read-only. UserError if it cannot be opened or is empty.
+  static std::shared_ptr<const Blob> map(const std::string& path);
+  /// Copies to memory aligned as a mapping is.
+  static std::shared_ptr<const Blob> copy(std::string_view bytes);
+
+ protected:
+  std::string_view bytes_;
+};
+
+struct Manifest {
+  struct Section {
+    std::string name;
+    uint64_t offset = 0, size = 0;
+    Hash128 hash;
+  };
+  std::vector<Section> sections;
+  CpuFeatures features;
+  std::string target, route, decisionHash, modelHash, modelName, fingerprint;
+  std::map<std::string, std::string> versions, notes;
+};
+
+/// What the file holds, every checksum checked.
+struct EngineImage {
+  Manifest manifest;
+  std::string_view plan, code, weights;
+};
+/// Checks magic, version, size, checksums and manifest. UserError says what is wrong: not an engine, truncated (by how
+/// much), of another format version, altered (which section).
+EngineImage readEngine(std::string_view bytes);
+/// Format version of something that looks like an engine, without further checks. UserError if it does not.
+uint32_t readFormatVersion(std::string_view bytes);
+
+}  // namespace rutter::runtime

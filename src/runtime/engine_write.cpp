@@ -1,0 +1,172 @@
+#include <fcntl.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "runtime/engine_file.h"
+
+namespace rutter::runtime {
+namespace {
+
+using Sink = std::function<void(std::string_view)>;
+constexpr uint64_t kHeader = 64, kPage = 4096;
+
+uint64_t alignUp(uint64_t n, uint64_t a) {
+  return (n + a - 1) / a * a;
+}
+void pad(const Sink& sink, uint64_t n) {
+  static const char zeros[kPage] = {};
+  for (; n; n -= std::min(n, kPage)) sink({zeros, size_t(std::min(n, kPage))});
+}
+uint64_t weightsBytes(const EngineParts& p) {
+  return p.weights.empty() ? 0 : uint64_t(p.weights.back().offset) + p.weights.back().data.size();
+}
+void emitWeights(const EngineParts& p, const Sink& sink) {
+  uint64_t at = 0;
+  for (const WeightChunk& c : p.weights) {
+    RUTTER_CHECK(c.offset >= 0 && uint64_t(c.offset) >= at && c.offset % 64 == 0, "weight chunk at {} after {}",
+                 c.offset, at);
+    pad(sink, uint64_t(c.offset) - at);
+    sink(c.data);
+    at = uint64_t(c.offset) + c.data.size();
+  }
+}
+Hash128 hashWeights(const EngineParts& p) {
+  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> s(XXH3_createState(), XXH3_freeState);
+  XXH3_128bits_reset(s.get());
+  emitWeights(p, [&](std::string_view b) { XXH3_128bits_update(s.get(), b.data(), b.size()); });
+  auto h = XXH3_128bits_digest(s.get());
+  return {h.low64, h.high64};
+}
+
+void emitEngine(const EngineParts& parts, const Sink& sink) {
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(fb::Plan::Pack(builder, &parts.plan));
+  std::string_view plan(reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize());
+  RUTTER_CHECK(parts.plan.kernels.empty() == parts.code.empty(), "{} kernels with {} bytes of code",
+               parts.plan.kernels.size(), parts.code.size());
+  struct Part {
+    const char* name;
+    uint64_t align, size;
+    Hash128 hash;
+    uint64_t offset = 0;
+  };
+  std::vector<Part> sections = {{"plan", 64, plan.size(), hashBytes(plan)},
+                                {"code", 64, parts.code.size(), hashBytes(parts.code)},
+                                {"weights", kPage, weightsBytes(parts), hashWeights(parts)}};
+  nlohmann::ordered_json m;
+  m["features"] = parts.features.text();
+  m["target"] = parts.target;
+  m["versions"] = parts.versions;
+  m["model"] = parts.plan.model_name;
+  m["model_hash"] = parts.plan.model_hash;
+  m["route"] = parts.plan.route;
+  m["decision_hash"] = parts.plan.decision_hash;
+  m["fingerprint"] = parts.fingerprint;
+  m["notes"] = parts.notes;
+  // Offsets depend on the manifest's length: they are counted from the first section, which starts at its end.
+  uint64_t at = 0;
+  for (Part& s : sections) {
+    s.offset = at = alignUp(at, s.align);
+    at += s.size;
+    m["sections"].push_back({{"name", s.name}, {"offset", s.offset}, {"size", s.size}, {"xxh3", s.hash.hex()}});
+  }
+  // A name may hold any bytes; what is not UTF-8 is shown as U+FFFD here (the plan keeps the bytes).
+  std::string manifest = m.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  uint64_t base = alignUp(kHeader + manifest.size(), kPage), total = base + at;
+
+  std::string header(kHeader, '\0');
+  auto put = [&](size_t pos, auto v) { std::memcpy(header.data() + pos, &v, sizeof v); };
+  std::memcpy(header.data(), kEngineMagic, 8);
+  put(8, kFormatVersion);
+  put(12, uint32_t(manifest.size()));
+  put(16, total);
+  Hash128 h = hashBytes(header + manifest);
+  put(32, h.lo);
+  put(40, h.hi);
+  sink(header);
+  sink(manifest);
+  pad(sink, base - kHeader - manifest.size());
+  sink(plan);
+  pad(sink, sections[1].offset - plan.size());
+  sink(parts.code);
+  pad(sink, sections[2].offset - sections[1].offset - parts.code.size());
+  emitWeights(parts, sink);
+}
+
+// A file that appears under its name only when it is whole.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::string& path) : path_(path) {
+    static std::atomic<uint32_t> counter{0};
+    temporary_ = fmt::format("{}.tmp{}.{}", path, getpid(), counter++);
+    fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd_ < 0) fail("create a file beside");
+  }
+  ~AtomicFile() {
+    if (fd_ >= 0) close(fd_);
+    if (!done_ && fd_ >= 0) unlink(temporary_.c_str());
+  }
+  void write(std::string_view b) {
+    while (!b.empty()) {
+      ssize_t n = ::write(fd_, b.data(), std::min<size_t>(b.size(), 1 << 30));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) fail("write");
+      b.remove_prefix(size_t(n));
+    }
+  }
+  void finish() {
+    if (fsync(fd_) != 0) fail("write");
+    if (rename(temporary_.c_str(), path_.c_str()) != 0) fail("replace");
+    done_ = true;
+    size_t slash = path_.rfind('/');
+    std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
+    if (int d = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); d >= 0) {
+      fsync(d);  // the rename itself; some file systems cannot, and the data is safe already
+      close(d);
+    }
+  }
+
+ private:
+  [[noreturn]] void fail(const char* what) const {
+    throw DeviceError("cannot {} '{}': {}", what, path_, std::strerror(errno));
+  }
+  std::string path_, temporary_;
+  int fd_ = -1;
+  bool done_ = false;
+};
+
+}  // namespace
+
+std::string writeEngine(const EngineParts& parts) {
+  std::string out;
+  out.reserve(weightsBytes(parts) + parts.code.size() + (1 << 20));
+  emitEngine(parts, [&](std::string_view b) { out.append(b); });
+  return out;
+}
+void writeEngineFile(const EngineParts& parts, const std::string& path) {
+  AtomicFile f(path);
+  std::string small;  // headers and padding go out together with what follows
+  emitEngine(parts, [&](std::string_view b) {
+    small.append(b.size() < (1 << 16) ? b : std::string_view());
+    if (small.size() >= (1 << 20) || b.size() >= (1 << 16)) {
+      f.write(small);
+      small.clear();
+    }
+    if (b.size() >= (1 << 16)) f.write(b);
+  });
+  f.write(small);
+  f.finish();
+}
+void writeFileAtomically(const std::string& path, std::string_view bytes) {
+  AtomicFile f(path);
+  f.write(bytes);
+  f.finish();
+}
+
+}  // namespace rutter::runtime

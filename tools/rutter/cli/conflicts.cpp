@@ -1,0 +1,113 @@
+// Which flags exclude or need one another (spec sections 2 and 7).
+#include "base/error.h"
+#include "cli/options.h"
+
+namespace rutter::cli {
+namespace {
+
+struct Exclusion {
+  Flag a, b;
+  std::string_view why;
+};
+constexpr Exclusion kExclusions[] = {
+    {Flag::k_tuneBuildRoutes, Flag::k_tuneBuildRouteFile, "both give the expression"},
+    {Flag::k_setBuildRoute, Flag::k_tuneBuildRoutes, "one is a single build, the other a search"},
+    {Flag::k_setBuildRoute, Flag::k_tuneBuildRouteFile, "one is a single build, the other a search"},
+    {Flag::k_setBuildRoute, Flag::k_tune, "one is a single build, the other a search"},
+    {Flag::k_dryRun, Flag::k_continue, "a dry run records nothing that could be continued"},
+    {Flag::k_dryRun, Flag::k_tune, "a dry run lists an expression's routes; --tune chooses its own while it measures"},
+    {Flag::k_helpBuildRoute, Flag::k_continue, "help runs nothing"},
+    {Flag::k_saveEngine, Flag::k_loadEngine, "an engine is either written or read"},
+    {Flag::k_loadEngine, Flag::k_setBuildRoute, "a route has no effect on an engine that is built already"},
+    {Flag::k_loadRefOutputs, Flag::k_skipInference, "outputs are compared by running the engine"},
+    {Flag::k_tune, Flag::k_tuningTimeOut, "both give the budget"},
+    {Flag::k_timeDeserialize, Flag::k_skipInference, "one loads the engine 20 times, the other never"},
+};
+
+// What a flag is for: without it, the flag does nothing, and silence would hide a mistake.
+constexpr Flag kTuningOnly[] = {
+    Flag::k_tuningSearch, Flag::k_tuningCacheFile, Flag::k_tuningTimeOut, Flag::k_dryRun,        Flag::k_saveAllEngines,
+    Flag::k_buildTimeOut, Flag::k_runTimeOut,      Flag::k_minGain,       Flag::k_maxCandidates,
+};
+constexpr Flag kWithContinue[] = {
+    Flag::k_continue, Flag::k_tuningCacheFile, Flag::k_tuneBuildRoutes, Flag::k_tuneBuildRouteFile,
+    Flag::k_tune,     Flag::k_tuningTimeOut,   Flag::k_force,           Flag::k_json,
+    Flag::k_verbose,
+};
+
+std::string nameOf(const CommandLine& line, Flag f) {
+  for (const auto& g : line.all())
+    if (g.flag == f && f == Flag::k_duration) return fmt::format("--{}={}", info(f).name, *g.value);
+  return fmt::format("--{}", info(f).name);
+}
+
+void checkContinue(const CommandLine& line) {
+  if (!line.has(Flag::k_continue)) {
+    if (line.has(Flag::k_force)) throw UserError("--force needs --continue");
+    return;
+  }
+  if (!line.given(Flag::k_tuningCacheFile))
+    throw UserError("--continue needs --tuningCacheFile=PATH: the search to go on with");
+  for (const auto& g : line.all()) {
+    bool allowed = false;
+    for (Flag f : kWithContinue) allowed = allowed || g.flag == f;
+    if (!allowed)
+      throw UserError(
+          "--continue cannot stand beside --{}: model, shapes and options come from the record of the search",
+          info(g.flag).name);
+  }
+}
+
+void checkTuning(const CommandLine& line, const Options& o, std::vector<std::string>& warnings) {
+  const auto& t = o.tuning;
+  if (!t.active()) {
+    if (t.dryRun) throw UserError("--dryRun needs --tuneBuildRoutes or --tuneBuildRouteFile");
+    for (Flag f : kTuningOnly)
+      if (line.given(f))
+        warnings.push_back(fmt::format("--{} has no effect without --tuneBuildRoutes or --tune", info(f).name));
+    return;
+  }
+  for (Flag f : {Flag::k_loadEngine, Flag::k_skipInference, Flag::k_timeDeserialize})
+    if (line.has(f)) throw UserError("tuning builds and measures engines; it cannot stand beside --{}", info(f).name);
+  if (o.inference.durationSeconds < 0)
+    throw UserError("tuning cannot stand beside {}: no measurement would end", nameOf(line, Flag::k_duration));
+  if (t.saveAllEngines && o.model.saveEngine.empty())
+    throw UserError("--saveAllEngines needs --saveEngine=PATH: engines are written as PATH.iter<N>");
+  if (o.model.saveEngine.empty() && !t.tuneSeconds && !t.resume && !t.dryRun) {
+    bool refs = line.given(Flag::k_loadRefOutputs) || line.given(Flag::k_refPair);
+    if (refs) throw UserError("tuning with reference outputs needs --saveEngine=PATH for the winner");
+    warnings.push_back("there is no --saveEngine: the winner will not be saved");
+  }
+}
+
+void checkAccuracy(const CommandLine& line, const Options& o) {
+  const auto& i = o.inference;
+  if (line.given(Flag::k_loadRefOutputs) && !(i.accuracyThreshold > 0))
+    throw UserError("--loadRefOutputs needs --accuracyThreshold above 0: which loss is too much");
+  if (i.accuracyAlgorithm != "l0")
+    for (Flag f : {Flag::k_atol, Flag::k_rtol})
+      if (line.given(f))
+        throw UserError("--{} belongs to --accuracyAlgorithm=l0; {} does not use it", info(f).name,
+                        i.accuracyAlgorithm);
+}
+
+}  // namespace
+
+void checkConflicts(const CommandLine& line, const Options& o, std::vector<std::string>& warnings) {
+  for (const auto& x : kExclusions)
+    if (line.has(x.a) && line.has(x.b))
+      throw UserError("--{} and --{} exclude each other: {}", info(x.a).name, info(x.b).name, x.why);
+  checkContinue(line);
+  checkTuning(line, o, warnings);
+  checkAccuracy(line, o);
+  const auto& m = o.model;
+  if (m.onnx.empty() && m.loadEngine.empty() && m.check.empty() && !o.tuning.resume &&
+      !line.given(Flag::k_helpBuildRoute))
+    throw UserError("there is no model: give --onnx=PATH, or --loadEngine=PATH for an engine built before");
+  if (!m.onnx.empty() && !m.loadEngine.empty())
+    throw UserError("--onnx and --loadEngine exclude each other: a model is compiled, an engine is loaded");
+  if (o.build.getPlanVersionOnly && m.loadEngine.empty())
+    throw UserError("--getPlanVersionOnly needs --loadEngine=PATH");
+}
+
+}  // namespace rutter::cli

@@ -1,0 +1,77 @@
+// Which operators of a model have no rule, all of them at once.
+#include <fmt/ranges.h>
+
+#include <set>
+
+#include "onnx/build.h"
+#include "onnx/import.h"
+#include "onnx/schema.h"
+#include "ops/op.h"
+
+namespace rutter::frontend {
+namespace {
+
+constexpr size_t kNodesShown = 20;
+
+class OperatorCheck {
+ public:
+  explicit OperatorCheck(const ModelView& m) : model_(m) {}
+  void visit(const std::vector<NodeView>& nodes, const std::string& prefix) {
+    for (size_t i = 0; i < nodes.size(); i++) {
+      const NodeView& n = nodes[i];
+      const std::string name = prefix + nodeName(n.name, n.op, int64_t(i));
+      if (const FunctionView* f = findFunction(model_, n)) {
+        if (visited_.insert(f).second) visit(f->nodes, name + "/");
+        continue;
+      }
+      for (const AttributeView& a : n.attributes)
+        if (a.g) visit(a.g->nodes, name + "/");
+      // Constant nodes become constants; Upsample and Scatter live on under other names.
+      if (n.domain.empty() && (n.op == "Constant" || (n.op == "Upsample" && ops::findOp("", "Resize")) ||
+                               (n.op == "Scatter" && ops::findOp("", "ScatterElements"))))
+        continue;
+      const ops::OpDef* d = n.domain == "rutter" ? nullptr : ops::findOp(n.domain, n.op);
+      if (!d) found.push_back({name, std::string(n.op), std::string(n.domain), int64_t(i), "operator is not supported"});
+    }
+  }
+  std::vector<UnsupportedNode> found;
+
+ private:
+  const ModelView& model_;
+  std::set<const FunctionView*> visited_;
+};
+
+}  // namespace
+
+const FunctionView* findFunction(const ModelView& model, const NodeView& node) {
+  for (const FunctionView& f : model.functions)
+    if (f.name == node.op && f.domain == node.domain && f.overload == node.overload) return &f;
+  return nullptr;
+}
+
+void checkOperators(const ModelView& model) {
+  OperatorCheck check(model);
+  check.visit(model.graph->nodes, "");
+  if (check.found.empty()) return;
+  std::map<std::string, std::vector<std::string>> byOp;
+  size_t shownNodes = 0;
+  for (const UnsupportedNode& n : check.found) {
+    std::string op = n.domain.empty() ? n.op : n.domain + "." + n.op;
+    if (shownNodes < kNodesShown) byOp[shown(op)].push_back(shown(n.name)), shownNodes++;
+    else byOp[shown(op)];
+  }
+  std::string text;
+  for (const auto& [op, nodes] : byOp)
+    text += fmt::format("{}{}{}", text.empty() ? "" : "; ", op, nodes.empty() ? "" : fmt::format(" ({})", fmt::join(nodes, ", ")));
+  std::vector<std::string> supported;
+  for (const ops::OpDef* d : ops::allOps())
+    if (std::string_view(d->domain) != "rutter") supported.push_back(d->name);
+  std::sort(supported.begin(), supported.end());
+  throw UnsupportedOperators(
+      fmt::format("{} node{} unsupported operators: {}{}; supported are {}", check.found.size(), check.found.size() == 1 ? " uses" : "s use",
+                  text, check.found.size() > kNodesShown ? fmt::format(" ({} nodes not listed)", check.found.size() - kNodesShown) : "",
+                  fmt::join(supported, ", ")),
+      std::move(check.found));
+}
+
+}  // namespace rutter::frontend

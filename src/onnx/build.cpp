@@ -53,7 +53,8 @@ class Builder {
 
   void buildGraph(const GraphView& g, ir::Region& r, Scope& scope, const Frame& frame, bool top) {
     if (!g.sparse.empty())
-      throw UserError("initializer '{}' is sparse: sparse tensors are not supported, store it densely", shown(g.sparse[0]));
+      throw UserError("initializer '{}' is sparse: sparse tensors are not supported, store it densely",
+                      shown(g.sparse[0]));
     std::unordered_set<std::string_view> initialised;
     for (const TensorView& t : g.initialisers) initialised.insert(t.name);
     // Inputs and outputs of the model come first: they keep their names whatever else is called so.
@@ -80,7 +81,8 @@ class Builder {
     for (const TensorView& t : g.initialisers) {
       const std::string what = fmt::format("initializer '{}'", shown(t.name));
       if (t.name.empty()) throw UserError("an initializer has no name");
-      define(scope, t.name, graph_->makeConstant(frame.prefix + std::string(t.name), tensors_.decode(t, what)), "initializer");
+      define(scope, t.name, graph_->makeConstant(frame.prefix + std::string(t.name), tensors_.decode(t, what)),
+             "initializer");
     }
     buildBody(g.nodes, r, scope, frame, preset);
     std::unordered_set<std::string_view> outputs;
@@ -98,15 +100,16 @@ class Builder {
                  const std::unordered_map<std::string_view, ir::Value*>& preset) {
     if (frame.depth > kMaxNesting) throw UserError("functions and subgraphs are nested more than {} deep", kMaxNesting);
     total_ += int64_t(nodes.size());
-    if (total_ > kMostNodes) throw UserError("the model has more than {} nodes once its functions are inlined", kMostNodes);
+    if (total_ > kMostNodes)
+      throw UserError("the model has more than {} nodes once its functions are inlined", kMostNodes);
     for (size_t i = 0; i < nodes.size(); i++)
       for (auto name : nodes[i].outputs) {
         if (name.empty()) continue;
         auto it = preset.find(name);
         ir::Value* v = it != preset.end() ? it->second : graph_->makeValue(frame.prefix + std::string(name));
         if (!scope.values.emplace(name, v).second)
-          throw UserError("node {} ({}): value '{}' is defined twice", shown(nodeName(nodes[i].name, nodes[i].op, int64_t(i))),
-                          shown(nodes[i].op), shown(name));
+          throw UserError("node {} ({}): value '{}' is defined twice",
+                          shown(nodeName(nodes[i].name, nodes[i].op, int64_t(i))), shown(nodes[i].op), shown(name));
       }
     for (size_t i : topologicalOrder(nodes)) buildNode(nodes[i], int64_t(i), r, scope, frame);
   }
@@ -180,13 +183,15 @@ class Builder {
     buildGraph(*a.g, *node.regions.back(), inner, sub, false);
   }
 
-  void inlineFunction(const FunctionView& f, const NodeView& n, const std::string& name, const std::vector<ir::Value*>& inputs,
-                      const std::vector<ir::Value*>& outputs, ir::Region& r, const Frame& frame, const std::string& what) {
+  void inlineFunction(const FunctionView& f, const NodeView& n, const std::string& name,
+                      const std::vector<ir::Value*>& inputs, const std::vector<ir::Value*>& outputs, ir::Region& r,
+                      const Frame& frame, const std::string& what) {
     if (inputs.size() > f.inputs.size() || outputs.size() > f.outputs.size())
-      throw UserError("{}: {} inputs and {} outputs, the function has {} and {}", what, inputs.size(), outputs.size(), f.inputs.size(),
-                      f.outputs.size());
+      throw UserError("{}: {} inputs and {} outputs, the function has {} and {}", what, inputs.size(), outputs.size(),
+                      f.inputs.size(), f.outputs.size());
     Scope scope;
-    for (size_t i = 0; i < f.inputs.size(); i++) define(scope, f.inputs[i], i < inputs.size() ? inputs[i] : nullptr, "function input");
+    for (size_t i = 0; i < f.inputs.size(); i++)
+      define(scope, f.inputs[i], i < inputs.size() ? inputs[i] : nullptr, "function input");
     std::map<std::string, ir::Attr> attributes;
     for (const AttributeView& a : f.defaults)
       if (auto v = attribute(a, frame, what)) attributes.insert_or_assign(std::string(a.name), std::move(*v));
@@ -217,29 +222,41 @@ class Builder {
 
   std::optional<ir::Attr> attribute(const AttributeView& a, const Frame& frame, const std::string& what) {
     if (!a.refName.empty()) {
-      if (!frame.attributes) throw UserError("{}: attribute '{}' refers to a function's attribute outside of a function", what, shown(a.name));
+      if (!frame.attributes)
+        throw UserError("{}: attribute '{}' refers to a function's attribute outside of a function", what,
+                        shown(a.name));
       auto it = frame.attributes->find(std::string(a.refName));
-      return it == frame.attributes->end() ? std::nullopt : std::optional(it->second);  // not given: the operator's default
+      return it == frame.attributes->end() ? std::nullopt
+                                           : std::optional(it->second);  // not given: the operator's default
     }
     switch (static_cast<AttrType>(a.type)) {
-      case AttrType::kFloat: return a.f;
-      case AttrType::kInt: return a.i;
-      case AttrType::kString: return std::string(a.s);
-      case AttrType::kFloats: return a.floats;
-      case AttrType::kInts: return a.ints;
-      case AttrType::kStrings: return std::vector<std::string>(a.strings.begin(), a.strings.end());
+      case AttrType::kFloat:
+        return a.f;
+      case AttrType::kInt:
+        return a.i;
+      case AttrType::kString:
+        return std::string(a.s);
+      case AttrType::kFloats:
+        return a.floats;
+      case AttrType::kInts:
+        return a.ints;
+      case AttrType::kStrings:
+        return std::vector<std::string>(a.strings.begin(), a.strings.end());
       case AttrType::kTensor:
         if (a.t) return tensors_.decode(*a.t, fmt::format("{}: attribute '{}'", what, shown(a.name)));
         break;
-      default: break;
+      default:
+        break;
     }
     throw UserError("{}: attribute '{}' has type {}, which is not supported", what, shown(a.name), a.type);
   }
 
   ir::Tensor constantOf(const NodeView& n, const Frame& frame, const std::string& what) {
-    if (n.attributes.size() != 1) throw UserError("{}: one attribute with the value is wanted, there are {}", what, n.attributes.size());
+    if (n.attributes.size() != 1)
+      throw UserError("{}: one attribute with the value is wanted, there are {}", what, n.attributes.size());
     const AttributeView& a = n.attributes[0];
-    if (a.name == "sparse_value") throw UserError("{}: sparse tensors are not supported, store the value densely", what);
+    if (a.name == "sparse_value")
+      throw UserError("{}: sparse tensors are not supported, store the value densely", what);
     auto v = attribute(a, frame, what);
     if (v && a.name == "value")
       if (auto* t = std::get_if<ir::Tensor>(&*v)) return *t;
@@ -260,7 +277,9 @@ class Builder {
 
   int64_t opsetOf(const NodeView& n, const Frame& frame, const std::string& what) {
     auto it = frame.opsets->find(n.domain);
-    if (it == frame.opsets->end()) throw UserError("{}: the model imports no opset of domain '{}'", what, n.domain.empty() ? "ai.onnx" : shown(n.domain));
+    if (it == frame.opsets->end())
+      throw UserError("{}: the model imports no opset of domain '{}'", what,
+                      n.domain.empty() ? "ai.onnx" : shown(n.domain));
     if (n.domain.empty() && (it->second < kOldestOpset || it->second > newestOpset()))
       throw UserError("{}: opset {} is not supported: {} to {} are", what, it->second, kOldestOpset, newestOpset());
     return it->second;

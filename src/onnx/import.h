@@ -18,11 +18,11 @@ namespace rutter::frontend {
 /// open), types of inner values are a first inference and not binding: `passes::specialise` settles them.
 struct Model {
   std::unique_ptr<ir::Graph> graph;
-  Hash128 hash;                ///< of the model's bytes and of each external data file's name, size and bytes
+  Hash128 hash;  ///< of the model's bytes and of each external data file's name, size and bytes
   int64_t irVersion = 0;
-  int64_t opset = 0;           ///< of the default domain; 0 if not imported
-  std::string producer;        ///< "pytorch 2.1", "" if not stated
-  int64_t nodes = 0;           ///< nodes of the top graph as the file has them
+  int64_t opset = 0;                       ///< of the default domain; 0 if not imported
+  std::string producer;                    ///< "pytorch 2.1", "" if not stated
+  int64_t nodes = 0;                       ///< nodes of the top graph as the file has them
   std::vector<std::string> externalFiles;  ///< paths, in order of first use
 };
 
@@ -40,7 +40,8 @@ struct UnsupportedNode {
 /// Operators without a rule and oracle, all of them in one error.
 class UnsupportedOperators : public UserError {
  public:
-  UnsupportedOperators(const std::string& text, std::vector<UnsupportedNode> n) : UserError(text), nodes(std::move(n)) {}
+  UnsupportedOperators(const std::string& text, std::vector<UnsupportedNode> n)
+      : UserError(text), nodes(std::move(n)) {}
   std::vector<UnsupportedNode> nodes;
 };
 

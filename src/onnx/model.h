@@ -20,7 +20,23 @@ struct TensorView {
 };
 
 struct GraphView;
-enum class AttrType { kUndefined, kFloat, kInt, kString, kTensor, kGraph, kFloats, kInts, kStrings, kTensors, kGraphs, kSparse, kSparses, kTypeProto, kTypeProtos };
+enum class AttrType {
+  kUndefined,
+  kFloat,
+  kInt,
+  kString,
+  kTensor,
+  kGraph,
+  kFloats,
+  kInts,
+  kStrings,
+  kTensors,
+  kGraphs,
+  kSparse,
+  kSparses,
+  kTypeProto,
+  kTypeProtos
+};
 
 struct AttributeView {
   std::string_view name, refName, s;

@@ -31,7 +31,8 @@ class OperatorCheck {
                                (n.op == "Scatter" && ops::findOp("", "ScatterElements"))))
         continue;
       const ops::OpDef* d = n.domain == "rutter" ? nullptr : ops::findOp(n.domain, n.op);
-      if (!d) found.push_back({name, std::string(n.op), std::string(n.domain), int64_t(i), "operator is not supported"});
+      if (!d)
+        found.push_back({name, std::string(n.op), std::string(n.domain), int64_t(i), "operator is not supported"});
     }
   }
   std::vector<UnsupportedNode> found;
@@ -57,21 +58,26 @@ void checkOperators(const ModelView& model) {
   size_t shownNodes = 0;
   for (const UnsupportedNode& n : check.found) {
     std::string op = n.domain.empty() ? n.op : n.domain + "." + n.op;
-    if (shownNodes < kNodesShown) byOp[shown(op)].push_back(shown(n.name)), shownNodes++;
-    else byOp[shown(op)];
+    if (shownNodes < kNodesShown)
+      byOp[shown(op)].push_back(shown(n.name)), shownNodes++;
+    else
+      byOp[shown(op)];
   }
   std::string text;
   for (const auto& [op, nodes] : byOp)
-    text += fmt::format("{}{}{}", text.empty() ? "" : "; ", op, nodes.empty() ? "" : fmt::format(" ({})", fmt::join(nodes, ", ")));
+    text += fmt::format("{}{}{}", text.empty() ? "" : "; ", op,
+                        nodes.empty() ? "" : fmt::format(" ({})", fmt::join(nodes, ", ")));
   std::vector<std::string> supported;
   for (const ops::OpDef* d : ops::allOps())
     if (std::string_view(d->domain) != "rutter") supported.push_back(d->name);
   std::sort(supported.begin(), supported.end());
-  throw UnsupportedOperators(
-      fmt::format("{} node{} unsupported operators: {}{}; supported are {}", check.found.size(), check.found.size() == 1 ? " uses" : "s use",
-                  text, check.found.size() > kNodesShown ? fmt::format(" ({} nodes not listed)", check.found.size() - kNodesShown) : "",
-                  fmt::join(supported, ", ")),
-      std::move(check.found));
+  throw UnsupportedOperators(fmt::format("{} node{} unsupported operators: {}{}; supported are {}", check.found.size(),
+                                         check.found.size() == 1 ? " uses" : "s use", text,
+                                         check.found.size() > kNodesShown
+                                             ? fmt::format(" ({} nodes not listed)", check.found.size() - kNodesShown)
+                                             : "",
+                                         fmt::join(supported, ", ")),
+                             std::move(check.found));
 }
 
 }  // namespace rutter::frontend

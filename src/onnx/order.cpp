@@ -77,7 +77,8 @@ std::vector<size_t> topologicalOrder(const std::vector<NodeView>& nodes) {
       }
   }
   std::vector<std::string> names;
-  for (size_t i = path.size(); i-- > seen[at];) names.push_back(shown(nodeName(nodes[path[i]].name, nodes[path[i]].op, int64_t(path[i]))));
+  for (size_t i = path.size(); i-- > seen[at];)
+    names.push_back(shown(nodeName(nodes[path[i]].name, nodes[path[i]].op, int64_t(path[i]))));
   if (names.size() > 6) names.resize(6);
   throw UserError("the graph has a cycle through node{} {}", names.size() > 1 ? "s" : "", fmt::join(names, ", "));
 }

@@ -58,7 +58,11 @@ int Schema::versionAt(int64_t opset) const {
     if (v <= opset) best = v;
   return best;
 }
-int64_t newestOpset() { return kNewestOpset; }
-int64_t newestIrVersion() { return kNewestIr; }
+int64_t newestOpset() {
+  return kNewestOpset;
+}
+int64_t newestIrVersion() {
+  return kNewestIr;
+}
 
 }  // namespace rutter::frontend

@@ -27,16 +27,30 @@ ir::Tensor view(ir::DType type, std::vector<int64_t> shape, std::string_view byt
 }
 
 // Typed fields of TensorProto, by number.
-enum Field : uint32_t { kFloatData = 4, kInt32Data = 5, kStringData = 6, kInt64Data = 7, kDoubleData = 10, kUint64Data = 11 };
+enum Field : uint32_t {
+  kFloatData = 4,
+  kInt32Data = 5,
+  kStringData = 6,
+  kInt64Data = 7,
+  kDoubleData = 10,
+  kUint64Data = 11
+};
 
 Field fieldOf(ir::DType t) {
   switch (t) {
-    case ir::DType::kF32: return kFloatData;
-    case ir::DType::kF64: return kDoubleData;
-    case ir::DType::kI64: return kInt64Data;
-    case ir::DType::kU32: case ir::DType::kU64: return kUint64Data;
-    case ir::DType::kString: return kStringData;
-    default: return kInt32Data;
+    case ir::DType::kF32:
+      return kFloatData;
+    case ir::DType::kF64:
+      return kDoubleData;
+    case ir::DType::kI64:
+      return kInt64Data;
+    case ir::DType::kU32:
+    case ir::DType::kU64:
+      return kUint64Data;
+    case ir::DType::kString:
+      return kStringData;
+    default:
+      return kInt32Data;
   }
 }
 
@@ -69,7 +83,8 @@ ir::Tensor TensorStore::decode(const TensorView& t, const std::string& what) {
   if (count > (int64_t{1} << 55)) throw UserError("{}: shape [{}] is too large", what, fmt::join(t.dims, ","));
   const int64_t bytes = ir::bytesOf(*type, count);
   auto mismatch = [&](size_t have, const char* unit) {
-    throw UserError("{}: shape [{}] of {} needs {} {}, the model holds {}", what, fmt::join(t.dims, ","), ir::dtypeName(*type),
+    throw UserError("{}: shape [{}] of {} needs {} {}, the model holds {}", what, fmt::join(t.dims, ","),
+                    ir::dtypeName(*type),
                     *type == ir::DType::kString || std::string_view(unit) == "elements" ? count : bytes, unit, have);
   };
   if (t.external) return decodeExternal(t, *type, t.dims, what);
@@ -94,12 +109,16 @@ ir::Tensor TensorStore::decode(const TensorView& t, const std::string& what) {
       } else {
         pbf_reader first = reader(t.message);  // several parts: gather them from the start
         while (first.next()) {
-          if (first.tag() != field) first.skip();
-          else if (field == kFloatData) readFixed(first, floats);
-          else readFixed(first, doubles);
+          if (first.tag() != field)
+            first.skip();
+          else if (field == kFloatData)
+            readFixed(first, floats);
+          else
+            readFixed(first, doubles);
         }
-        only = field == kFloatData ? std::string_view(reinterpret_cast<const char*>(floats.data()), floats.size() * 4)
-                                   : std::string_view(reinterpret_cast<const char*>(doubles.data()), doubles.size() * 8);
+        only = field == kFloatData
+                   ? std::string_view(reinterpret_cast<const char*>(floats.data()), floats.size() * 4)
+                   : std::string_view(reinterpret_cast<const char*>(doubles.data()), doubles.size() * 8);
         if (int64_t(only.size()) != bytes) mismatch(only.size(), "bytes");
         ir::Tensor out(*type, t.dims);
         if (bytes) std::memcpy(out.mutableData(), only.data(), only.size());
@@ -112,16 +131,20 @@ ir::Tensor TensorStore::decode(const TensorView& t, const std::string& what) {
   if (field == kStringData) {
     std::vector<std::string> strings;
     while (r.next()) {
-      if (r.tag() == field) strings.emplace_back(readView(r));
-      else r.skip();
+      if (r.tag() == field)
+        strings.emplace_back(readView(r));
+      else
+        r.skip();
     }
     if (int64_t(strings.size()) != count) mismatch(strings.size(), "elements");
     return ir::Tensor::ofStrings(t.dims, std::move(strings));
   }
   std::vector<int64_t> ints;
   while (r.next()) {
-    if (r.tag() == field) readInts(r, ints);
-    else r.skip();
+    if (r.tag() == field)
+      readInts(r, ints);
+    else
+      r.skip();
   }
   const int bits = ir::bitsOf(*type);
   const size_t unit = bits < 8 ? 1 : size_t(bits) / 8;
@@ -131,7 +154,8 @@ ir::Tensor TensorStore::decode(const TensorView& t, const std::string& what) {
   return out;
 }
 
-ir::Tensor TensorStore::decodeExternal(const TensorView& t, ir::DType type, const std::vector<int64_t>& shape, const std::string& what) {
+ir::Tensor TensorStore::decodeExternal(const TensorView& t, ir::DType type, const std::vector<int64_t>& shape,
+                                       const std::string& what) {
   if (type == ir::DType::kString) throw UserError("{}: strings cannot be external data", what);
   std::string location;
   int64_t offset = 0;
@@ -142,8 +166,8 @@ ir::Tensor TensorStore::decodeExternal(const TensorView& t, ir::DType type, cons
     if (key == "length") {
       int64_t length = number(value, "length", what);
       if (length != bytes)
-        throw UserError("{}: shape [{}] of {} needs {} bytes, its external data has length {}", what, fmt::join(shape, ","),
-                        ir::dtypeName(type), bytes, length);
+        throw UserError("{}: shape [{}] of {} needs {} bytes, its external data has length {}", what,
+                        fmt::join(shape, ","), ir::dtypeName(type), bytes, length);
     }
   }
   if (location.empty()) throw UserError("{}: external data without a location", what);
@@ -151,7 +175,8 @@ ir::Tensor TensorStore::decodeExternal(const TensorView& t, ir::DType type, cons
     const External& e = open(location);
     const int64_t size = int64_t(e.file->bytes().size());
     if (offset > size || bytes > size - offset)
-      throw UserError("external data {} is too short: {} bytes at offset {} are wanted, the file has {}", shown(location), bytes, offset, size);
+      throw UserError("external data {} is too short: {} bytes at offset {} are wanted, the file has {}",
+                      shown(location), bytes, offset, size);
     return view(type, shape, e.file->bytes().substr(size_t(offset), size_t(bytes)), e.file);
   } catch (const UserError& e) {
     throw UserError("{}: {}", what, e.what());
@@ -161,7 +186,8 @@ ir::Tensor TensorStore::decodeExternal(const TensorView& t, ir::DType type, cons
 const TensorStore::External& TensorStore::open(const std::string& location) {
   for (const External& e : externals_)
     if (e.location == location) return e;
-  if (location.find('\0') != location.npos) throw UserError("external data location {} holds a zero byte", shown(location));
+  if (location.find('\0') != location.npos)
+    throw UserError("external data location {} holds a zero byte", shown(location));
   const fs::path relative(location);
   if (relative.is_absolute())
     throw UserError("external data {} is an absolute path: only files in the model's folder are read", shown(location));
@@ -177,7 +203,8 @@ const TensorStore::External& TensorStore::open(const std::string& location) {
   // Links may lead elsewhere in the folder but not out of it: a model must not make us read other people's files.
   auto [end, rest] = std::mismatch(folder.begin(), folder.end(), real.begin(), real.end());
   if (end != folder.end())
-    throw UserError("external data {} is a link to {}, outside the model's folder", shown(location), shown(real.string()));
+    throw UserError("external data {} is a link to {}, outside the model's folder", shown(location),
+                    shown(real.string()));
   externals_.push_back({location, full.string(), MappedFile::open(real.string())});
   return externals_.back();
 }

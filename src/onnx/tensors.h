@@ -28,7 +28,8 @@ class TensorStore {
   const std::vector<External>& externals() const { return externals_; }  ///< in order of first use
 
  private:
-  ir::Tensor decodeExternal(const TensorView& t, ir::DType type, const std::vector<int64_t>& shape, const std::string& what);
+  ir::Tensor decodeExternal(const TensorView& t, ir::DType type, const std::vector<int64_t>& shape,
+                            const std::string& what);
   const External& open(const std::string& location);
 
   std::shared_ptr<const void> owner_;

@@ -35,9 +35,14 @@ ir::Dims decodeShape(std::string_view bytes, std::string_view input, SymbolNames
     std::string_view param;
     while (d.next()) {
       switch (d.tag()) {
-        case 1: value = readInt(d), hasValue = true; break;
-        case 2: param = readView(d); break;
-        default: d.skip();
+        case 1:
+          value = readInt(d), hasValue = true;
+          break;
+        case 2:
+          param = readView(d);
+          break;
+        default:
+          d.skip();
       }
     }
     if (hasValue && value < -1) throw UserError("{}: dim {} is {}", what, dims.size(), value);
@@ -50,7 +55,8 @@ ir::Dims decodeShape(std::string_view bytes, std::string_view input, SymbolNames
   return dims;
 }
 
-ir::Type decode(std::string_view bytes, std::string_view input, SymbolNames& symbols, const std::string& what, int depth) {
+ir::Type decode(std::string_view bytes, std::string_view input, SymbolNames& symbols, const std::string& what,
+                int depth) {
   if (depth > kMaxNesting) throw UserError("{}: its type is nested more than {} deep", what, kMaxNesting);
   ir::Type type;
   bool seen = false;

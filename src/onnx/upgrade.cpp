@@ -43,7 +43,8 @@ std::optional<size_t> Upgrade::rank(size_t input) const {
 void Upgrade::setConstant(size_t i, const char* what, ir::Tensor t) {
   graph.setInput(&node, i, graph.makeConstant(node.name + "." + what, std::move(t)));
 }
-ir::Value* Upgrade::before(const char* op, const char* what, std::vector<ir::Value*> inputs, std::map<std::string, ir::Attr> attrs) {
+ir::Value* Upgrade::before(const char* op, const char* what, std::vector<ir::Value*> inputs,
+                           std::map<std::string, ir::Attr> attrs) {
   ir::Value* out = graph.makeValue(node.name + "." + what);
   ir::Node* n = graph.makeNode(region, op, std::move(inputs), {out}, &node);
   n->name = node.name + "." + what;
@@ -51,7 +52,8 @@ ir::Value* Upgrade::before(const char* op, const char* what, std::vector<ir::Val
   n->attrs = std::move(attrs);
   return out;
 }
-void Upgrade::after(const char* op, const char* what, std::vector<ir::Value*> inputs, std::map<std::string, ir::Attr> attrs) {
+void Upgrade::after(const char* op, const char* what, std::vector<ir::Value*> inputs,
+                    std::map<std::string, ir::Attr> attrs) {
   ir::Value* result = node.output();
   if (!result) return;
   ir::Value* inner = graph.makeValue(node.name + ".before_" + what);
@@ -75,8 +77,8 @@ void upgradeNode(ir::Graph& graph, ir::Region& region, ir::Node& node, int64_t o
   const Schema* first = findSchema(node.op);
   if (!first) throw UserError("node {} ({}): ONNX has no such operator", shown(node.name), shown(node.op));
   if (first->versionAt(opset) == 0)
-    throw UserError("node {} ({}): the model's opset is {}, this operator came with opset {}", shown(node.name), node.op, opset,
-                    first->versions[0]);
+    throw UserError("node {} ({}): the model's opset is {}, this operator came with opset {}", shown(node.name),
+                    node.op, opset, first->versions[0]);
   // A step may turn the node into another operator (Upsample is Resize today), whose steps then follow.
   Upgrade u{graph, region, node, opset};
   int done = 0;
@@ -105,7 +107,9 @@ void upgradeNode(ir::Graph& graph, ir::Region& region, ir::Node& node, int64_t o
   auto count = [&](const char* what, size_t n, int64_t least, int64_t most) {
     if (int64_t(n) < least || int64_t(n) > most)
       throw UserError("node {} ({}) has {} {}: {} wanted", shown(node.name), node.op, n, what,
-                      least == most ? std::to_string(least) : most == INT32_MAX ? fmt::format("at least {}", least) : fmt::format("{} to {}", least, most));
+                      least == most       ? std::to_string(least)
+                      : most == INT32_MAX ? fmt::format("at least {}", least)
+                                          : fmt::format("{} to {}", least, most));
   };
   count("inputs", node.inputs.size(), schema->minInputs, schema->maxInputs);
   count("outputs", node.outputs.size(), schema->minOutputs, schema->maxOutputs);

@@ -26,9 +26,11 @@ struct Upgrade {
   /// Makes input i a new constant "<node>.<what>".
   void setConstant(size_t i, const char* what, ir::Tensor t);
   /// A helper node before the node: "<node>.<what>", with the node's origins and one output.
-  ir::Value* before(const char* op, const char* what, std::vector<ir::Value*> inputs, std::map<std::string, ir::Attr> attrs = {});
+  ir::Value* before(const char* op, const char* what, std::vector<ir::Value*> inputs,
+                    std::map<std::string, ir::Attr> attrs = {});
   /// A helper after it, that takes over the node's first output: inputs[0] is set to what the node gives now.
-  void after(const char* op, const char* what, std::vector<ir::Value*> inputs, std::map<std::string, ir::Attr> attrs = {});
+  void after(const char* op, const char* what, std::vector<ir::Value*> inputs,
+             std::map<std::string, ir::Attr> attrs = {});
 };
 
 constexpr int kEveryOpset = INT32_MAX;  ///< `since` of steps that tidy up what files of any opset hold

@@ -1,7 +1,6 @@
 // Clip's bounds, Dropout's ratio, and the axis of Softmax and its kin.
-#include "onnx/upgrade.h"
-
 #include "base/error.h"
+#include "onnx/upgrade.h"
 
 namespace rutter::frontend {
 namespace {
@@ -19,7 +18,8 @@ void clipToInputs(Upgrade& u) {
 void dropout(Upgrade& u) {
   u.take("ratio");
   if (u.opset < 10 && u.node.output(1))
-    throw UserError("node {} (Dropout): a mask from opset {} is not supported, from opset 10 on it is", u.node.name, u.opset);
+    throw UserError("node {} (Dropout): a mask from opset {} is not supported, from opset 10 on it is", u.node.name,
+                    u.opset);
 }
 
 /// Before 13 all axes from `axis` (default 1) on were one: softmax over the flattened rest.
@@ -39,9 +39,8 @@ void softmaxFlattened(Upgrade& u) {
 
 std::span<const UpgradeStep> activationSteps() {
   static const UpgradeStep steps[] = {
-      {"Clip", 11, clipToInputs},           {"Dropout", 12, dropout},
-      {"Softmax", 13, softmaxFlattened},    {"LogSoftmax", 13, softmaxFlattened},
-      {"Hardmax", 13, softmaxFlattened},
+      {"Clip", 11, clipToInputs},           {"Dropout", 12, dropout},          {"Softmax", 13, softmaxFlattened},
+      {"LogSoftmax", 13, softmaxFlattened}, {"Hardmax", 13, softmaxFlattened},
   };
   return steps;
 }

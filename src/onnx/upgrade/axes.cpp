@@ -22,11 +22,11 @@ void topKToInput(Upgrade& u) {
 
 std::span<const UpgradeStep> axesSteps() {
   static const UpgradeStep steps[] = {
-      {"ReduceSum", 13, axesToInput},        {"ReduceMean", 18, axesToInput}, {"ReduceMax", 18, axesToInput},
-      {"ReduceMin", 18, axesToInput},        {"ReduceProd", 18, axesToInput}, {"ReduceL1", 18, axesToInput},
-      {"ReduceL2", 18, axesToInput},         {"ReduceLogSum", 18, axesToInput}, {"ReduceLogSumExp", 18, axesToInput},
-      {"ReduceSumSquare", 18, axesToInput},  {"Squeeze", 13, axesToInput},    {"Unsqueeze", 13, axesToInput},
-      {"Split", 13, splitToInput},           {"Split", 18, splitCount},       {"TopK", 10, topKToInput},
+      {"ReduceSum", 13, axesToInput},       {"ReduceMean", 18, axesToInput},   {"ReduceMax", 18, axesToInput},
+      {"ReduceMin", 18, axesToInput},       {"ReduceProd", 18, axesToInput},   {"ReduceL1", 18, axesToInput},
+      {"ReduceL2", 18, axesToInput},        {"ReduceLogSum", 18, axesToInput}, {"ReduceLogSumExp", 18, axesToInput},
+      {"ReduceSumSquare", 18, axesToInput}, {"Squeeze", 13, axesToInput},      {"Unsqueeze", 13, axesToInput},
+      {"Split", 13, splitToInput},          {"Split", 18, splitCount},         {"TopK", 10, topKToInput},
   };
   return steps;
 }

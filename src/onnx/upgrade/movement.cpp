@@ -1,7 +1,6 @@
 // Slice and Pad: attributes that became inputs; Scatter's new name.
-#include "onnx/upgrade.h"
-
 #include "base/error.h"
+#include "onnx/upgrade.h"
 
 namespace rutter::frontend {
 namespace {
@@ -22,7 +21,9 @@ void padToInputs(Upgrade& u) {
   u.setConstant(1, "pads", ir::Tensor::ofInts(*pads));
   if (value && *value != 0) u.setConstant(2, "value", ir::Tensor::scalar(type, *value));
 }
-void scatterElements(Upgrade& u) { u.node.op = "ScatterElements"; }
+void scatterElements(Upgrade& u) {
+  u.node.op = "ScatterElements";
+}
 
 }  // namespace
 

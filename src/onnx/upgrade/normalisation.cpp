@@ -1,9 +1,8 @@
 // BatchNormalization's training forms; GroupNormalization's scale per group.
-#include "onnx/upgrade.h"
-
 #include <algorithm>
 
 #include "base/error.h"
+#include "onnx/upgrade.h"
 
 namespace rutter::frontend {
 namespace {
@@ -16,7 +15,9 @@ void batchNormSpatial(Upgrade& u) {
 void batchNormOutputs(Upgrade& u) {
   for (size_t i = 1; i < u.node.outputs.size(); i++) {
     ir::Value* v = u.node.outputs[i];
-    if (v) throw UserError("node {} (BatchNormalization): output {} is for training, only inference is supported", u.node.name, i);
+    if (v)
+      throw UserError("node {} (BatchNormalization): output {} is for training, only inference is supported",
+                      u.node.name, i);
   }
   if (!u.node.outputs.empty()) u.node.outputs.resize(1);
 }
@@ -35,7 +36,8 @@ void groupNormPerChannel(Upgrade& u) {
   ir::Value* each = u.before("Div", "per_group", {channels, count});
   ir::Value* wide = u.before("Concat", "repeat", {count, each}, {{"axis", int64_t{0}}});
   for (size_t i : {1, 2}) {
-    ir::Value* column = u.before("Reshape", i == 1 ? "scale_column" : "bias_column", {u.node.input(i), constant("column", {-1, 1})});
+    ir::Value* column =
+        u.before("Reshape", i == 1 ? "scale_column" : "bias_column", {u.node.input(i), constant("column", {-1, 1})});
     ir::Value* full = u.before("Expand", i == 1 ? "scale_expand" : "bias_expand", {column, wide});
     u.graph.setInput(&u.node, i, u.before("Reshape", i == 1 ? "scale" : "bias", {full, channels}));
   }

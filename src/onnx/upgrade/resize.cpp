@@ -1,7 +1,6 @@
 // Upsample and the first Resize: asymmetric coordinates, and inputs in another order.
-#include "onnx/upgrade.h"
-
 #include "base/error.h"
+#include "onnx/upgrade.h"
 
 namespace rutter::frontend {
 namespace {
@@ -13,7 +12,9 @@ void upsampleScales(Upgrade& u) {
   u.take("scales");
   u.setConstant(1, "scales", ir::Tensor::ofFloats({int64_t(scales.size())}, scales));
 }
-void upsampleToResize(Upgrade& u) { u.node.op = "Resize"; }
+void upsampleToResize(Upgrade& u) {
+  u.node.op = "Resize";
+}
 
 /// Resize-10 (and Upsample): output pixel i comes from i / scale; the nearest pixel is the one below when enlarging,
 /// the one above when shrinking, as onnxruntime does it (the specification leaves it open).
@@ -32,7 +33,8 @@ void resizeInputs(Upgrade& u) {
 /// Exporters write "left out" as an empty constant too.
 void emptyInputs(Upgrade& u) {
   for (size_t i : {1, 2, 3})
-    if (const ir::Value* v = u.node.input(i); v && v->constant && v->constant->size() == 0) u.graph.setInput(&u.node, i, nullptr);
+    if (const ir::Value* v = u.node.input(i); v && v->constant && v->constant->size() == 0)
+      u.graph.setInput(&u.node, i, nullptr);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #pragma once
-#include "base/pch.h"
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
+
+#include "base/pch.h"

@@ -1,15 +1,26 @@
 // The passes of a build, in order.
+#include "passes/affine.h"
 #include "passes/fold.h"
 #include "passes/pass.h"
+#include "passes/patterns.h"
 #include "passes/simplify.h"
 
 namespace rutter::passes {
 
 std::vector<AnyPass> pipeline() {
   return {
-      FoldConstants{},  // what is known now is computed now; size chains become rutter.ShapeValue
-      Simplify{},       // identities, no-op reshapes and transposes, cheaper forms
-      CommonNodes{},    // the same computation once
+      FoldConstants{},        // what is known now is computed now; size chains become rutter.ShapeValue
+      Simplify{},             // identities, no-op reshapes and transposes, cheaper forms
+      CommonNodes{},          // the same computation once
+      MatchNormalisations{},  // layer norm, softmax
+      MatchActivations{},     // GELU, SiLU, hard-swish
+      FoldAffine{},           // batch norm, scales and shifts into weights
+      Decompose{},            // what is left of batch norm; Gemm
+      FoldAffine{},           // scales that Gemm left
+      MergeSiblings{},        // products and convolutions of one input
+      FoldConstants{},
+      Simplify{},
+      CommonNodes{},
   };
 }
 

@@ -1,6 +1,7 @@
 // The passes of a build, in order.
 #include "passes/affine.h"
 #include "passes/fold.h"
+#include "passes/layout.h"
 #include "passes/pass.h"
 #include "passes/patterns.h"
 #include "passes/simplify.h"
@@ -21,6 +22,7 @@ std::vector<AnyPass> pipeline() {
       FoldConstants{},
       Simplify{},
       CommonNodes{},
+      AssignLayouts{},  // memory order of every value
   };
 }
 

@@ -82,8 +82,8 @@ class PlanBuilder {
     plan.regions[0]->code.push_back(std::move(x));
     return *plan.regions[0]->code.back();
   }
-  fb::LaunchT& launch(const std::string& layerName, const std::string& kernel, std::vector<int> buffers, std::vector<int> dims,
-                      int tasks) {
+  fb::LaunchT& launch(const std::string& layerName, const std::string& kernel, std::vector<int> buffers,
+                      std::vector<int> dims, int tasks) {
     size_t k = 0;
     while (k < plan.kernels.size() && plan.kernels[k] != kernel) k++;
     if (k == plan.kernels.size()) plan.kernels.push_back(kernel);

@@ -12,5 +12,6 @@ void eval(EvalContext& c) {
   throw InternalError("ShapeValue " + c.node.name + " has no oracle: bind the symbols first (passes/bind.h)");
 }
 }  // namespace
+extern const OpDef op_ShapeValue;  // a const would be local to this file otherwise
 const OpDef op_ShapeValue = {"ShapeValue", "rutter", 1, infer, eval};
 }  // namespace rutter::ops

@@ -78,7 +78,10 @@ std::vector<std::optional<int64_t>> constantExprs(const fb::Plan& plan) {
 Code::Code(std::string_view object, const std::string& temporaryDirectory) {
   std::string path;
   fd_ = memfd_create("rutter-kernels", MFD_CLOEXEC);
-  if (fd_ >= 0 && !writeAll(fd_, object)) throw DeviceError("cannot load the engine's code: {}", std::strerror(errno));
+  if (fd_ >= 0 && !writeAll(fd_, object)) {
+    close(fd_);
+    fd_ = -1;  // no memory for it there; a file may do
+  }
   // The descriptor stays open while the code is loaded: dlopen takes an equal path for the object that it knows.
   if (fd_ >= 0) handle_ = dlopen((path = fmt::format("/proc/self/fd/{}", fd_)).c_str(), RTLD_NOW | RTLD_LOCAL);
   std::string why = handle_ ? "" : fd_ < 0 ? std::strerror(errno) : dlerror();

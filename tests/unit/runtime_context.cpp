@@ -1,5 +1,3 @@
-#include "runtime/context.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 #include <new>
 #include <thread>
 
+#include "runtime/context.h"
 #include "runtime_plans.h"
 
 namespace rutter::runtime {
@@ -17,7 +16,9 @@ using namespace testing_;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::shared_ptr<Pool> pool(int threads = 2) { return std::make_shared<Pool>(PoolOptions{threads, true}); }
+std::shared_ptr<Pool> pool(int threads = 2) {
+  return std::make_shared<Pool>(PoolOptions{threads, true});
+}
 template <typename E = UserError>
 std::string message(const std::function<void()>& f) {
   try {
@@ -28,7 +29,7 @@ std::string message(const std::function<void()>& f) {
   return "nothing was thrown";
 }
 std::vector<float> ramp(int64_t n, float scale) {
-  std::vector<float> v(size_t(n));
+  std::vector<float> v(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; i++) v[size_t(i)] = scale * float(i);
   return v;
 }
@@ -76,7 +77,8 @@ TEST(Context, AddressesMayHaveAnyAlignmentAndChange) {
 }
 TEST(Context, BadShapesSayWhatIsWrong) {
   Context c(SumTwice().load(), pool(1));
-  EXPECT_THAT(message([&] { c.setInputShape(0, {9, 5}); }), HasSubstr("input 'x': axis 0 is 9, outside the range 1 to 8"));
+  EXPECT_THAT(message([&] { c.setInputShape(0, {9, 5}); }),
+              HasSubstr("input 'x': axis 0 is 9, outside the range 1 to 8"));
   EXPECT_THAT(message([&] { c.setInputShape(0, {2, 6}); }), HasSubstr("axis 1 must be 5, not 6"));
   EXPECT_THAT(message([&] { c.setInputShape(0, {2}); }), HasSubstr("rank 2, a shape of rank 1"));
   EXPECT_THAT(message([&] { c.setInputShape(2, {2, 5}); }), HasSubstr("'z' is an output"));
@@ -119,7 +121,8 @@ TEST(Context, AFailingKernelNamesItsLayer) {
   int table = p.io("table", true, {rows, width}, {{3, 3, 3}, {2, 2, 2}});
   int idx = p.io("idx", true, {n}, {{4, 4, 4}}, ir::DType::kI64);
   int out = p.io("out", false, {n, width});
-  p.launch("look up", "gather_rows", {p.ioBuffer(table, p.constant(24)), p.ioBuffer(idx, bytes), p.ioBuffer(out, bytes)}, {rows, width}, n);
+  p.launch("look up", "gather_rows",
+           {p.ioBuffer(table, p.constant(24)), p.ioBuffer(idx, bytes), p.ioBuffer(out, bytes)}, {rows, width}, n);
   Context c(p.load(), pool());
   float data[6] = {0, 1, 10, 11, 20, 21}, result[8];
   int64_t good[4] = {2, 0, 1, 1}, bad[4] = {0, 1, 3, 0};
@@ -129,7 +132,8 @@ TEST(Context, AFailingKernelNamesItsLayer) {
   c.run();
   EXPECT_THAT(result, ElementsAre(20, 21, 0, 1, 10, 11, 10, 11));
   c.setAddress(1, bad);
-  EXPECT_THAT(message<ExecutionError>([&] { c.run(); }), HasSubstr("layer 'look up' failed: an index in the input data is out of range"));
+  EXPECT_THAT(message<ExecutionError>([&] { c.run(); }),
+              HasSubstr("layer 'look up' failed: an index in the input data is out of range"));
   c.setAddress(1, good);
   c.run();
 }
@@ -161,7 +165,9 @@ TEST(Context, WeightsAreReadWhereTheFileIsMapped) {
   p.parts.weights = {{64, {reinterpret_cast<const char*>(weights), sizeof weights}}};
   int n = p.constant(4), bytes = p.constant(16);
   int x = p.io("x", true, {n}, {{4, 4, 4}}), y = p.io("y", false, {n});
-  p.launch("bias", "add_rows", {p.ioBuffer(x, bytes), p.buffer(fb::Place::Weights, -1, 64, -1, 16), p.ioBuffer(y, bytes)}, {p.constant(1)}, n);
+  p.launch("bias", "add_rows",
+           {p.ioBuffer(x, bytes), p.buffer(fb::Place::Weights, -1, 64, -1, 16), p.ioBuffer(y, bytes)}, {p.constant(1)},
+           n);
   auto engine = p.load();
   EXPECT_EQ(reinterpret_cast<uintptr_t>(engine->weights()) % 64, 0u);
   EXPECT_GE(engine->weights(), engine->bytes().data());

@@ -224,7 +224,7 @@ std::vector<Group> Former::run() {
     gr.anchor = n;
     std::set<const Node*> in = {n};
     if (f == Family::kReduce || f == Family::kRow) growPrologue(gr, in);
-    grow(gr, in, f, 1);
+    if (n->op != "Tile") grow(gr, in, f, 1);
     finish(gr, in);
     groups.push_back(std::move(gr));
   }

@@ -1,0 +1,192 @@
+#include "codegen/decide.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "codegen/pointwise.h"
+
+namespace rutter::codegen {
+namespace {
+using ir::Node;
+using ir::Value;
+
+/// The tactic that the route wants for this kind of problem, or "auto".
+std::string_view wishedTactic(ProblemKind kind, const knobs::LayerKnobs& k) {
+  switch (kind) {
+    case ProblemKind::kConv: return k.get(knob::conv_tactic);
+    case ProblemKind::kGemm: return k.get(knob::gemm_tactic);
+    default: return "auto";
+  }
+}
+void refuseTactic(ProblemKind kind, knobs::LayerKnobs& k, const std::string& reason) {
+  if (kind == ProblemKind::kConv) k.refuse(knob::conv_tactic, reason);
+  if (kind == ProblemKind::kGemm) k.refuse(knob::gemm_tactic, reason);
+}
+
+/// Chooses and configures; false if no tactic takes the problem (reasons are in layer.refusals).
+bool choose(Layer& layer, const knobs::Route& route, const Target& target, const MachineProfile& machine) {
+  const Problem& p = layer.lowered.problem;
+  knobs::LayerKnobs k(route, layer.group.origins, layer.group.anchorOrigin);
+  std::string_view wish = wishedTactic(p.kind, k);
+  struct Candidate {
+    const Tactic* tactic;
+    Config config;
+    double cost;
+    knobs::LayerKnobs knobs;
+  };
+  std::vector<Candidate> candidates;
+  bool granted = false;
+  std::string wishReason = "no such tactic for this problem";
+  for (const Tactic* t : target.tactics()) {
+    if (t->kind() != p.kind) continue;
+    if (auto why = t->refuses(p, machine)) {
+      layer.refusals.push_back(fmt::format("tactic {}: {}", t->name(), *why));
+      if (t->name() == wish) wishReason = *why;
+      continue;
+    }
+    knobs::LayerKnobs mine = k;
+    Config c = t->configure(p, machine, mine);
+    c.tactic = t->name();
+    double cost = t->cost(p, c, machine);
+    if (t->name() == wish) {
+      candidates.clear();
+      candidates.push_back({t, std::move(c), cost, std::move(mine)});
+      granted = true;
+      break;
+    }
+    candidates.push_back({t, std::move(c), cost, std::move(mine)});
+  }
+  if (candidates.empty()) return false;
+  auto best = std::min_element(candidates.begin(), candidates.end(), [](auto& a, auto& b) { return a.cost < b.cost; });
+  if (wish != "auto" && !granted) refuseTactic(p.kind, best->knobs, wishReason);
+  layer.tactic = best->tactic;
+  layer.config = std::move(best->config);
+  layer.lowering = layer.tactic->lower(p, layer.config);
+  layer.reads = best->knobs.reads();
+  const auto& registry = knobs::Registry::builtin();
+  for (const knobs::Refusal& r : best->knobs.refusals())
+    layer.refusals.push_back(fmt::format("{}={}: {}", registry[r.knob].name, r.value, r.reason));
+  return true;
+}
+
+bool referenceGroup(const Group& g) { return g.kind == GroupKind::kReference; }
+
+// Reference nodes read and write dense row-major memory: views and other layouts get a copy in front.
+void densifyReferenceOperands(ir::Graph& g, const std::set<const Node*>& reference) {
+  for (auto& n : g.top().nodes) {
+    if (!reference.count(n.get())) continue;
+    for (size_t i = 0; i < n->inputs.size(); i++) {
+      Value* v = n->inputs[i];
+      if (!v || v->constant || !v->producer) continue;
+      bool copied = v->producer->op == "LayoutCast" && v->type.layout.isRowMajor();
+      if (copied || reference.count(v->producer)) continue;
+      if (!isViewOp(*v->producer) && v->type.layout.isRowMajor() && v->users.size() == 1) continue;
+      ir::Type t = v->type;
+      t.layout = {};
+      Value* c = g.makeValue(v->name + ".dense", t);
+      Node* copy = g.makeNode(g.top(), "LayoutCast", {v}, {c}, n.get());
+      copy->domain = "rutter";
+      copy->name = c->name;
+      copy->origins = v->producer->origins;
+      g.setInput(n.get(), i, c);
+    }
+    for (Value* v : n->outputs)
+      if (v) v->type.layout = {};
+  }
+}
+}  // namespace
+
+Decision decide(std::unique_ptr<ir::Graph> graph, const knobs::Route& route, const Target& target, const MachineProfile& machine) {
+  Decision d;
+  d.graph = std::move(graph);
+  std::set<const Node*> reference;
+  std::map<const Node*, std::string> reasons;
+  for (auto& n : d.graph->top().nodes)
+    if (!isCompilable(*n)) {
+      reference.insert(n.get());
+      reasons[n.get()] = "no kernel for this operator or its element types";
+    }
+  // A refusal found late turns a node into a reference node, which changes what may share memory: decide again.
+  for (int round = 0;; round++) {
+    RUTTER_CHECK(round < 64, "deciding does not settle");
+    densifyReferenceOperands(*d.graph, reference);
+    d.layers.clear();
+    d.storage = std::make_unique<Storage>(*d.graph, route, reference);
+    size_t before = reference.size();
+    for (Group& g : formGroups(*d.graph, *d.storage, route, reference)) {
+      Layer layer;
+      layer.group = std::move(g);
+      if (!referenceGroup(layer.group)) {
+        Node* culprit = layer.group.anchor ? layer.group.anchor : layer.group.nodes.front();
+        try {
+          layer.lowered = lowerGroup(*d.graph, layer.group, *d.storage);
+          if (!choose(layer, route, target, machine)) {
+            std::string why;
+            for (auto& r : layer.refusals) why += (why.empty() ? "" : "; ") + r;
+            // Fused nodes may be what the tactics refuse: all of them run apart, then.
+            for (Node* n : layer.group.all()) {
+              reference.insert(n);
+              reasons[n] = why.empty() ? "no tactic for this problem" : why;
+            }
+          }
+        } catch (const LowerRefusal& r) {
+          reference.insert(culprit);
+          reasons[culprit] = r.reason;
+        }
+      } else {
+        layer.refusals.push_back("reference: " + reasons[layer.group.nodes.front()]);
+      }
+      d.layers.push_back(std::move(layer));
+    }
+    if (reference.size() == before) break;
+  }
+
+  ByteWriter all;
+  const auto& registry = knobs::Registry::builtin();
+  auto placementText = [&](const Value* v) {
+    const Placement& p = d.storage->of(v);
+    std::string s = fmt::format("{}@{}", p.root->name, p.offset.text());
+    for (const ir::Dim& x : p.strides) s += "," + x.text();
+    return s;
+  };
+  for (Layer& l : d.layers) {
+    l.reads.insert(l.group.reads.begin(), l.group.reads.end());
+    for (Node* n : l.group.all())
+      if (auto it = d.storage->reads().find(n->name); it != d.storage->reads().end()) l.reads.insert(it->second.begin(), it->second.end());
+    for (knobs::KnobId id : l.reads) l.knobsRead.push_back(registry[id].name);
+    ByteWriter w;
+    if (l.tactic) {
+      w.put(l.lowered.problem.serialize());
+      w.put(l.config.serialize());
+      w.put(l.lowering.serialize());
+      w.put(machine.serialize());
+      w.put(target.emitterId());
+      l.kernelKey = hashBytes(w.bytes());
+      all.put(l.kernelKey.lo);
+      all.put(l.kernelKey.hi);
+      for (size_t i = 0; i < l.lowered.operands.size(); i++) {
+        const auto& s = l.lowered.operands[i];
+        if (s.root->constant) {
+          auto h = hashBytes(s.root->constant->data(), size_t(s.root->constant->bytes()));
+          all.put(h.lo);
+          all.put(s.offset.text());
+        } else {
+          all.put(fmt::format("{}@{}", s.root->name, s.offset.text()));
+        }
+      }
+      for (const ir::Dim& p : l.lowered.params) all.put(p.text());
+    } else {
+      const Node* n = l.group.nodes.front();
+      all.put(n->name);
+      for (const Value* v : n->inputs) all.put(v ? placementText(v) : "");
+      for (const Value* v : n->outputs) all.put(v ? placementText(v) : "");
+    }
+  }
+  d.hash = hashBytes(all.bytes());
+  return d;
+}
+
+}  // namespace rutter::codegen

@@ -1,0 +1,39 @@
+#pragma once
+// Decide: graph + route + machine -> for each layer a problem and a fully resolved configuration. Runs afresh for every
+// candidate, in milliseconds; emits nothing.
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/group.h"
+#include "codegen/lower.h"
+#include "codegen/storage.h"
+#include "codegen/tactic.h"
+
+namespace rutter::codegen {
+
+struct Layer {
+  Group group;
+  LoweredGroup lowered;             ///< empty for reference nodes
+  const Tactic* tactic = nullptr;   ///< null: reference node
+  Config config;
+  Lowering lowering;
+  std::vector<std::string> knobsRead;  ///< names with dashes
+  std::vector<std::string> refusals;   ///< "-gemm:tile_m=28: reason", "tactic conv_direct: reason"
+  std::set<knobs::KnobId> reads;
+  Hash128 kernelKey;                ///< of (problem, configuration, lowering, machine profile, emitters)
+};
+
+struct Decision {
+  std::unique_ptr<ir::Graph> graph;   ///< after passes; layers point into it
+  std::unique_ptr<Storage> storage;
+  std::vector<Layer> layers;          ///< in execution order
+  Hash128 hash;                       ///< equal hashes are equal engines
+  std::vector<std::string> takenWishes;  ///< assignments of the route that some layer took or some pass read
+};
+
+/// `graph` comes out of the pass pipeline. Nodes without a kernel become reference nodes, with the reason in refusals.
+Decision decide(std::unique_ptr<ir::Graph> graph, const knobs::Route& route, const Target& target, const MachineProfile& machine);
+
+}  // namespace rutter::codegen

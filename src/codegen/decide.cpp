@@ -170,7 +170,7 @@ Decision decide(std::unique_ptr<ir::Graph> graph, const knobs::Route& route, con
       for (size_t i = 0; i < l.lowered.operands.size(); i++) {
         const auto& s = l.lowered.operands[i];
         if (s.root->constant) {
-          auto h = hashBytes(s.root->constant->data(), size_t(s.root->constant->bytes()));
+          auto h = s.root->constant->contentHash();
           all.put(h.lo);
           all.put(s.offset.text());
         } else {

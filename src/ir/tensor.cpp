@@ -115,6 +115,10 @@ std::vector<int64_t> Tensor::toInts() const {
   for (int64_t i = 0; i < size_; i++) v[i] = getInt(i);
   return v;
 }
+Hash128 Tensor::contentHash() const {
+  if (!hash_) hash_ = std::make_shared<const Hash128>(hashBytes(data_, size_t(bytes())));
+  return *hash_;
+}
 Tensor Tensor::reshaped(std::vector<int64_t> shape) const {
   RUTTER_CHECK(elementCount(shape) == size_, "reshape of {} elements to [{}]", size_, fmt::join(shape, ","));
   Tensor t = *this;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "ir/dtype.h"
 
 namespace rutter::ir {
@@ -26,6 +27,7 @@ class Tensor {
   const void* data() const { return data_; }
   void* mutableData() {
     RUTTER_CHECK(owned_, "write to a tensor that is a view");
+    hash_.reset();
     return const_cast<void*>(data_);
   }
   /// Typed access; the C++ type must have the dtype's size (float, double, int64_t, uint8_t for bool …).
@@ -38,6 +40,8 @@ class Tensor {
   void setInt(int64_t i, int64_t v);       ///< wraps to the dtype's width
   const std::string& getString(int64_t i) const { return strings_->at(i); }
   std::vector<int64_t> toInts() const;
+  /// XXH3-128 of the bytes; computed once for all copies and views that share them. Not after mutableData().
+  Hash128 contentHash() const;
   Tensor reshaped(std::vector<int64_t> shape) const;  ///< same elements; shares the bytes
 
   static Tensor ofInts(const std::vector<int64_t>& v);            ///< int64, rank 1
@@ -53,6 +57,7 @@ class Tensor {
   bool owned_ = false;
   std::shared_ptr<const void> owner_;
   std::shared_ptr<std::vector<std::string>> strings_;
+  mutable std::shared_ptr<const Hash128> hash_;
 };
 
 int64_t elementCount(const std::vector<int64_t>& shape);  ///< UserError on overflow or a negative extent

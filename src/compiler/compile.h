@@ -1,0 +1,50 @@
+#pragma once
+// Model + route + profile -> engine: the driver that puts the rooms in a row.
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codegen/decide.h"
+#include "compiler/kernel_cache.h"
+#include "knobs/route.h"
+#include "onnx/import.h"
+#include "passes/infer.h"
+#include "runtime/engine_file.h"
+
+namespace rutter::compiler {
+
+struct BuildOptions {
+  knobs::Route route;
+  std::vector<passes::Profile> profiles;       ///< at least one; an engine serves the union of their ranges
+  std::string target = "cpu", isa;             ///< isa "": the best of this machine
+  int threads = 0;                             ///< 0: all usable cores
+  std::map<std::string, ir::Layout> ioLayouts;  ///< memory order of inputs and outputs that are not row-major
+  bool strictRoutes = false;                   ///< a wish that no layer takes, or a scope that matches nothing, is a UserError
+  std::function<void(std::string_view phase, int step, int steps)> progress;  ///< may throw to cancel
+  std::function<void(std::string_view pass, const ir::Graph&)> dumpPass;
+};
+
+/// The cheap half of a build.
+struct Decided {
+  codegen::Decision decision;
+  codegen::MachineProfile machine;
+  const codegen::Target* target = nullptr;
+  std::vector<std::string> warnings;  ///< unmatched scopes, wishes that nobody took
+};
+Decided decideModel(const frontend::Model& model, const BuildOptions& o);
+
+struct BuildResult {
+  runtime::EngineParts parts;              ///< weights point into `owners`
+  std::vector<std::shared_ptr<const void>> owners;
+  Hash128 decisionHash;
+  std::vector<std::string> warnings;
+  int kernels = 0, kernelsCompiled = 0, referenceNodes = 0;
+  double decideSeconds = 0, emitSeconds = 0;
+};
+/// Decides, emits what the cache lacks, links, packs weights, plans memory. `cache` keeps what was emitted.
+BuildResult buildEngine(const frontend::Model& model, const BuildOptions& o, KernelCache& cache);
+/// The same from a decision that was made already.
+BuildResult buildEngine(const frontend::Model& model, const BuildOptions& o, Decided decided, KernelCache& cache);
+
+}  // namespace rutter::compiler

@@ -26,6 +26,23 @@ void refuseTactic(ProblemKind kind, knobs::LayerKnobs& k, const std::string& rea
   if (kind == ProblemKind::kGemm) k.refuse(knob::gemm_tactic, reason);
 }
 
+/// Schedule of a layer's launches: the tactic's own choice, unless a knob says otherwise.
+void scheduleLaunches(Layer& layer, const knobs::Route& route) {
+  knobs::LayerKnobs k(route, layer.group.origins, layer.group.anchorOrigin);
+  auto schedule = k.get(knob::threads_schedule);
+  auto grain = k.get(knob::threads_grain), limit = k.get(knob::threads_limit);
+  // Two threads meet in about 2 us; below this work the second one brings less than the meeting costs.
+  double serialBelow = double(k.getOr(knob::threads_serial_below, 16384));
+  bool serial = layer.lowered.problem.flops() + layer.lowered.problem.bytes() < serialBelow;
+  for (LaunchSpec& l : layer.lowering.launches) {
+    if (schedule != "auto") l.schedule = schedule == "static" ? 0 : schedule == "interleaved" ? 1 : 2;
+    if (grain) l.grain = *grain;
+    if (limit) l.maxThreads = int(*limit);
+    if (serial) l.maxThreads = 1;
+  }
+  layer.reads.insert(k.reads().begin(), k.reads().end());
+}
+
 /// Chooses and configures; false if no tactic takes the problem (reasons are in layer.refusals).
 bool choose(Layer& layer, const knobs::Route& route, const Target& target, const MachineProfile& machine) {
   const Problem& p = layer.lowered.problem;
@@ -66,6 +83,7 @@ bool choose(Layer& layer, const knobs::Route& route, const Target& target, const
   layer.config = std::move(best->config);
   layer.lowering = layer.tactic->lower(p, layer.config);
   layer.reads = best->knobs.reads();
+  scheduleLaunches(layer, route);
   const auto& registry = knobs::Registry::builtin();
   for (const knobs::Refusal& r : best->knobs.refusals())
     layer.refusals.push_back(fmt::format("{}={}: {}", registry[r.knob].name, r.value, r.reason));

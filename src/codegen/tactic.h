@@ -61,6 +61,8 @@ class Tactic {
   virtual Config configure(const Problem& p, const MachineProfile& m, knobs::LayerKnobs& k) const = 0;
   /// Estimated seconds on one thread at the profile's opt: ranks tactics when no knob names one.
   virtual double cost(const Problem& p, const Config& c, const MachineProfile& m) const = 0;
+  /// Loop tactics: may an output share memory with an input that is read at the same points only?
+  virtual bool allowsInPlace() const { return false; }
   virtual Lowering lower(const Problem& p, const Config& c) const = 0;
 };
 

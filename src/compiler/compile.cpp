@@ -1,0 +1,127 @@
+#include "compiler/compile.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "codegen/memory.h"
+#include "compiler/assemble.h"
+#include "passes/pass.h"
+
+namespace rutter::compiler {
+namespace {
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// One engine serves every profile: the shapes are decided for the union of their ranges, optimised for the first.
+passes::Profile unite(const std::vector<passes::Profile>& profiles) {
+  passes::Profile u = profiles.empty() ? passes::Profile{} : profiles[0];
+  for (size_t i = 1; i < profiles.size(); i++)
+    for (const auto& [name, r] : profiles[i]) {
+      auto [it, fresh] = u.try_emplace(name, r);
+      if (fresh || it->second.min.size() != r.min.size()) continue;
+      for (size_t a = 0; a < r.min.size(); a++) {
+        it->second.min[a] = std::min(it->second.min[a], r.min[a]);
+        it->second.max[a] = std::max(it->second.max[a], r.max[a]);
+      }
+    }
+  return u;
+}
+
+std::vector<std::string> allOrigins(const ir::Graph& g) {
+  std::set<std::string> names;
+  for (auto& n : g.top().nodes) names.insert(n->origins.begin(), n->origins.end());
+  return {names.begin(), names.end()};
+}
+}  // namespace
+
+Decided decideModel(const frontend::Model& model, const BuildOptions& o) {
+  Decided d;
+  d.target = &codegen::findTarget(o.target);
+  d.machine = d.target->profile(o.isa, o.threads);
+  auto graph = model.graph->clone();
+  std::vector<std::string> origins = allOrigins(*graph);
+  passes::specialise(*graph, unite(o.profiles));
+  passes::PassContext ctx(o.route);
+  ctx.dump = o.dumpPass;
+  ctx.ioLayouts = o.ioLayouts;
+  passes::runPipeline(*graph, ctx);
+  d.decision = codegen::decide(std::move(graph), o.route, *d.target, d.machine);
+
+  const auto& registry = knobs::Registry::builtin();
+  for (const auto& s : knobs::unmatchedScopes(o.route, origins)) d.warnings.push_back(knobs::describe(s, registry));
+  // Knobs that passes read belong to the layers whose origins they were read at.
+  std::set<knobs::KnobId> readSomewhere;
+  for (auto& [origin, ids] : ctx.reads) readSomewhere.insert(ids.begin(), ids.end());
+  for (codegen::Layer& l : d.decision.layers) {
+    std::set<knobs::KnobId> ids = l.reads;
+    for (const std::string& origin : l.group.origins)
+      if (auto it = ctx.reads.find(origin); it != ctx.reads.end()) ids.insert(it->second.begin(), it->second.end());
+    readSomewhere.insert(ids.begin(), ids.end());
+    l.knobsRead.clear();
+    for (knobs::KnobId id : ids) l.knobsRead.push_back(registry[id].name);
+    for (const auto& r : ctx.refusals)
+      if (std::find(l.group.origins.begin(), l.group.origins.end(), r.origin) != l.group.origins.end())
+        l.refusals.push_back(fmt::format("{}={}: {}", registry[r.refusal.knob].name, r.refusal.value, r.refusal.reason));
+  }
+  for (knobs::KnobId id : modelWideKnobs()) readSomewhere.insert(id);
+  for (const knobs::Assignment& a : o.route.assignments())
+    if (!readSomewhere.count(a.knob))
+      d.warnings.push_back(fmt::format("no layer of this model reads {}: the assignment has no effect", registry[a.knob].name));
+  if (o.strictRoutes && !d.warnings.empty()) throw UserError("--strictRoutes: {}", d.warnings.front());
+  return d;
+}
+
+BuildResult buildEngine(const frontend::Model& model, const BuildOptions& o, KernelCache& cache) {
+  double t = now();
+  Decided d = decideModel(model, o);
+  double spent = now() - t;
+  BuildResult r = buildEngine(model, o, std::move(d), cache);
+  r.decideSeconds = spent;
+  return r;
+}
+
+BuildResult buildEngine(const frontend::Model& model, const BuildOptions& o, Decided decided, KernelCache& cache) {
+  double t0 = now();
+  BuildResult r;
+  r.warnings = decided.warnings;
+  r.decisionHash = decided.decision.hash;
+  const codegen::Target& target = *decided.target;
+
+  std::vector<std::shared_ptr<const codegen::KernelObject>> objects;  // one a distinct key, in order of first use
+  std::map<Hash128, int> index;
+  int step = 0;
+  for (const codegen::Layer& l : decided.decision.layers) {
+    if (o.progress) o.progress("Emit kernels", step++, int(decided.decision.layers.size()));
+    if (!l.tactic) {
+      r.referenceNodes++;
+      continue;
+    }
+    if (!index.try_emplace(l.kernelKey, int(objects.size())).second) continue;
+    auto k = cache.find(l.kernelKey);
+    if (!k) {
+      k = std::make_shared<const codegen::KernelObject>(
+          target.emit(l.lowered.problem, l.config, decided.machine, "k" + l.kernelKey.hex().substr(0, 24)));
+      RUTTER_CHECK(k->symbols.size() == l.lowering.launches.size(), "{} emitted {} kernels for {} launches", l.tactic->name(),
+                   k->symbols.size(), l.lowering.launches.size());
+      cache.add(l.kernelKey, k);
+      r.kernelsCompiled++;
+    }
+    objects.push_back(std::move(k));
+  }
+  r.kernels = int(objects.size());
+  std::vector<std::string_view> images;
+  for (auto& k : objects) images.push_back(k->object);
+  if (o.progress) o.progress("Link", 0, 1);
+  if (!images.empty()) r.parts.code = target.link(images);
+  if (o.progress) o.progress("Pack weights and plan memory", 0, 1);
+  assemble(model, o, decided, objects, index, cache, r);
+  r.emitSeconds = now() - t0;
+  return r;
+}
+
+}  // namespace rutter::compiler

@@ -89,6 +89,9 @@ struct ModelView {
 /// UserError if the bytes are no ONNX model: torn, of another format, an unknown IR version, nested too deep.
 ModelView parseModel(std::string_view bytes);
 
+/// A TensorProto on its own, as ONNX's test data has them. UserError if the bytes are none.
+TensorView parseTensorProto(std::string_view bytes);
+
 /// Depth to which graphs and types may nest.
 constexpr int kMaxNesting = 64;
 

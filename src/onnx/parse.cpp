@@ -313,4 +313,12 @@ ModelView parseModel(std::string_view bytes) {
   return m;
 }
 
+TensorView parseTensorProto(std::string_view bytes) {
+  try {
+    return parseTensor(bytes);
+  } catch (const std::exception& e) {
+    throw UserError("not a TensorProto, or a damaged one ({} bytes)", bytes.size());
+  }
+}
+
 }  // namespace rutter::frontend

@@ -1,0 +1,32 @@
+#pragma once
+// Inputs that nobody gave: random, reproducible, and such that the network can run on them (spec 5.3).
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "ir/graph.h"
+
+namespace rutter::tuner {
+
+/// What an input's elements may be.
+struct InputRule {
+  enum class Kind : uint8_t {
+    kPlain,    ///< by dtype: floats in [-1, 1], integers in [-128, 127] (unsigned: [0, 255]), bool {0, 1}
+    kIndices,  ///< integers in [0, limit)
+    kMask,     ///< {0, 1}: ones first, then zeros, along the last axis; at least one 1 in a row
+    kExtent,   ///< integers in [1, limit): shapes, repeats, lengths
+  };
+  Kind kind = Kind::kPlain;
+  int64_t limit = 0;
+  bool operator==(const InputRule&) const = default;
+};
+
+/// The rule of every input of the graph's top region, from what uses it: integers that index a table lie within it,
+/// integers that only feed Cast, Sub, Mul, Where and comparisons are masks. Types must have been inferred.
+std::map<std::string, InputRule> inputRules(const ir::Graph& g);
+
+/// `set` chooses another draw: sets 0, 1, … of one seed differ; equal arguments give equal bits on every machine.
+ir::Tensor makeInput(const std::string& name, ir::DType dtype, const std::vector<int64_t>& dims, const InputRule& rule,
+                     uint64_t seed, int set);
+
+}  // namespace rutter::tuner

@@ -84,7 +84,14 @@ Emitter::Emitter(const codegen::MachineProfile& m, const codegen::Config& c, con
 }
 Emitter::~Emitter() = default;
 
-void Emitter::beginKernel() {
+int Emitter::slotOf(int ref) const {
+  if (refs_.empty() && ref >= 0) return ref;
+  auto it = std::find(refs_.begin(), refs_.end(), ref);
+  RUTTER_CHECK(it != refs_.end(), "a kernel that uses ref {} without listing it", ref);
+  return int(it - refs_.begin());
+}
+void Emitter::beginKernel(const std::vector<int>& refs) {
+  refs_ = refs;
   std::string name = prefix_ + "_" + std::to_string(symbols_.size());
   symbols_.push_back(name);
   auto* i64t = b.getInt64Ty();
@@ -289,10 +296,12 @@ void Emitter::branch(Value* cond, const std::function<void()>& then) {
   b.SetInsertPoint(join);
 }
 Value* Emitter::constantData(llvm::Constant* c, const std::string& name) {
+  Value*& known = constants_[c];
+  if (known) return known;
   auto* g = new llvm::GlobalVariable(*module_, c->getType(), true, llvm::GlobalValue::PrivateLinkage, c, name);
   g->setAlignment(llvm::Align(64));
   g->setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);
-  return g;
+  return known = g;
 }
 
 codegen::KernelObject Emitter::finish() {

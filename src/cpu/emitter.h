@@ -40,8 +40,9 @@ class Emitter {
   bool contract() const { return contract_; }
 
   // ---- functions ----
-  /// Starts the next launch's function; the insertion point is its body.
-  void beginKernel();
+  /// Starts the function of the next launch; the insertion point is its body. `refs`: the launch's LaunchSpec::refs
+  /// (empty: the problem's operands in order).
+  void beginKernel(const std::vector<int>& refs = {});
   /// Returns KernelStatus::kOk from wherever the insertion point is.
   void endKernel();
   /// Task range and per-thread scratch of the current function (i64, i64, ptr).
@@ -51,6 +52,9 @@ class Emitter {
   llvm::Function* function() const { return fn_; }
   /// Args::ptr[slot], slot as in LaunchSpec::refs: loaded once, in the entry block.
   Value* ptr(int slot);
+  Value* operand(int index) { return ptr(slotOf(index)); }  ///< of the problem
+  Value* workspace(int index) { return ptr(slotOf(-1 - index)); }
+  Value* packed(int index) { return ptr(slotOf(1000 + index)); }
   /// A constant, or Args::dim[param] loaded once in the entry block (i64).
   Value* dim(const codegen::KDim& d);
   /// Leaves the function with `status` if `cond` (i1).
@@ -107,8 +111,11 @@ class Emitter {
   std::vector<std::string> symbols_;
   llvm::Function* fn_ = nullptr;
   llvm::BasicBlock* entry_ = nullptr;
+  int slotOf(int ref) const;
+  std::vector<int> refs_;
   std::map<int, Value*> ptrs_, dims_;
   std::map<int, llvm::BasicBlock*> exits_;
+  std::map<llvm::Constant*, Value*> constants_;
 
  public:
   llvm::IRBuilder<> b;

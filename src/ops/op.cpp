@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <unordered_map>
 
 namespace rutter::ops {
@@ -19,6 +20,11 @@ const std::vector<const OpDef*>& table() {
   };
   return t;
 }
+// Integers of the types that shapes come in, bool, and the floats that sizes pass through on their way to Resize.
+bool holdsExpressions(ir::DType t) {
+  using ir::DType;
+  return t == DType::kI64 || t == DType::kI32 || t == DType::kBool || t == DType::kF32 || t == DType::kF64;
+}
 std::string typesOf(const ir::Node& n) {
   std::string s;
   for (const ir::Value* v : n.inputs) s += (s.empty() ? "" : ", ") + (v ? v->type.text() : std::string("none"));
@@ -35,7 +41,9 @@ const OpDef* findOp(std::string_view domain, std::string_view name) {
   auto it = index.find({domain, name});
   return it == index.end() ? nullptr : it->second;
 }
-std::span<const OpDef* const> allOps() { return table(); }
+std::span<const OpDef* const> allOps() {
+  return table();
+}
 
 const ir::Type& InferContext::in(size_t i) const {
   const ir::Value* v = node.input(i);
@@ -51,15 +59,19 @@ std::optional<ir::Dims> InferContext::symbolic(size_t i) const {
   const ir::Value* v = node.input(i);
   if (!v) return std::nullopt;
   if (v->symbolic) return v->symbolic;
-  if (v->constant && v->constant->rank() <= 1 && v->constant->size() <= 64 && v->constant->dtype() != ir::DType::kString)
-    return ir::toDims(v->constant->toInts());
-  return std::nullopt;
+  const auto& t = v->constant;
+  if (!t || t->rank() > 1 || t->size() > 64 || !holdsExpressions(t->dtype())) return std::nullopt;
+  if (ir::isFloat(t->dtype()))
+    for (int64_t k = 0; k < t->size(); k++)
+      if (double d = t->getDouble(k); d != std::floor(d) || std::abs(d) > 1e15) return std::nullopt;
+  return ir::toDims(t->toInts());
 }
 ir::Dims InferContext::needSymbolic(size_t i, const char* what) const {
   if (auto s = symbolic(i)) return *s;
   const ir::Value* v = node.input(i);
-  throw UserError("input {} ({}, '{}') must be known when the engine is built; a size that depends on the data is not supported", i,
-                  what, v ? v->name : "none");
+  throw UserError(
+      "input {} ({}, '{}') must be known when the engine is built; a size that depends on the data is not supported", i,
+      what, v ? v->name : "none");
 }
 std::vector<int64_t> InferContext::needInts(size_t i, const char* what) const {
   if (const ir::Tensor* t = constant(i)) return t->toInts();
@@ -74,20 +86,33 @@ void InferContext::out(size_t i, ir::DType t, ir::Dims dims) {
   }
 }
 void InferContext::setSymbolic(size_t i, ir::Dims values) {
-  if (ir::Value* v = node.output(i)) v->symbolic = std::move(values);
+  ir::Value* v = node.output(i);
+  if (!v || !v->type.known || !holdsExpressions(v->type.dtype)) return;
+  // What the dtype would wrap or round is no expression any more.
+  int64_t limit = v->type.dtype == ir::DType::kI32 ? INT32_MAX : v->type.dtype == ir::DType::kF32 ? 1 << 24 : INT64_MAX;
+  for (const ir::Dim& d : values)
+    if (d.isConstant() && (d.value() > limit || d.value() < -limit)) return;
+  v->symbolic = std::move(values);
+}
+void InferContext::addConstraint(ir::Constraint::Kind kind, const ir::Dim& a, const ir::Dim& b,
+                                 const std::string& what) {
+  for (const ir::Constraint& k : graph.constraints)  // the first node that needs it names it
+    if (k.kind == kind && k.a == a && k.b == b) return;
+  graph.constraints.push_back({kind, a, b, fmt::format("node {} ({}): {}", node.name, node.op, what)});
 }
 void InferContext::requireEqual(const ir::Dim& a, const ir::Dim& b, const std::string& what) {
   if (a == b) return;
   if (auto d = (a - b).constant()) throw UserError("{}: {} and {} differ", what, a.text(), b.text());
   auto [alo, ahi] = a.range(graph.symbols);
   auto [blo, bhi] = b.range(graph.symbols);
-  if (ahi < blo || bhi < alo) throw UserError("{}: {} and {} differ for every shape of the profile", what, a.text(), b.text());
-  graph.constraints.push_back({ir::Constraint::Kind::kEqual, a, b, fmt::format("node {} ({}): {}", node.name, node.op, what)});
+  if (ahi < blo || bhi < alo)
+    throw UserError("{}: {} and {} differ for every shape of the profile", what, a.text(), b.text());
+  addConstraint(ir::Constraint::Kind::kEqual, a, b, what);
 }
 void InferContext::requireDivisible(const ir::Dim& a, const ir::Dim& b, const std::string& what) {
   if (exactDiv(a, b)) return;
   if (a.isConstant() && b.isConstant()) throw UserError("{}: {} is not divisible by {}", what, a.text(), b.text());
-  graph.constraints.push_back({ir::Constraint::Kind::kDivisible, a, b, fmt::format("node {} ({}): {}", node.name, node.op, what)});
+  addConstraint(ir::Constraint::Kind::kDivisible, a, b, what);
 }
 ir::Dims InferContext::broadcast(const ir::Dims& a, const ir::Dims& b) {
   size_t rank = std::max(a.size(), b.size());
@@ -98,7 +123,8 @@ ir::Dims InferContext::broadcast(const ir::Dims& a, const ir::Dims& b) {
     if (x.is(1) || y.is(1)) {
       out[i] = x.is(1) ? y : x;
     } else {
-      requireEqual(x, y, fmt::format("shapes {} and {} do not broadcast on axis {}", ir::toString(a), ir::toString(b), i));
+      requireEqual(x, y,
+                   fmt::format("shapes {} and {} do not broadcast on axis {}", ir::toString(a), ir::toString(b), i));
       out[i] = y.isConstant() ? y : x;
     }
   }
@@ -127,6 +153,8 @@ int64_t EvalContext::axis(int64_t a, int64_t r) const {
 void inferNode(ir::Graph& g, ir::Node& n) {
   const OpDef* d = findOp(n.domain, n.op);
   if (!d) throw UserError("node {}: operator {} is not supported", n.name, n.op);
+  for (ir::Value* v : n.outputs)
+    if (v) v->symbolic.reset();  // of an earlier inference with other shapes
   try {
     InferContext c(g, n);
     d->infer(c);
@@ -148,7 +176,8 @@ std::vector<ir::Tensor> evalNode(const ir::Node& n, const std::vector<const ir::
 
 std::vector<ir::Tensor> evalGraph(const ir::Graph& g, const std::vector<ir::Tensor>& inputs) {
   const ir::Region& r = g.top();
-  if (inputs.size() != r.inputs.size()) throw UserError("{} inputs given, the model has {}", inputs.size(), r.inputs.size());
+  if (inputs.size() != r.inputs.size())
+    throw UserError("{} inputs given, the model has {}", inputs.size(), r.inputs.size());
   std::unordered_map<const ir::Value*, ir::Tensor> env;
   std::unordered_map<const ir::Value*, size_t> uses;
   for (auto& n : r.nodes)

@@ -40,12 +40,16 @@ class InferContext {
   ir::Dims broadcast(const ir::Dims& a, const ir::Dims& b);
   /// Axis in [-rank, rank) to [0, rank); else UserError.
   int64_t axis(int64_t a, size_t rank) const;
+
+ private:
+  void addConstraint(ir::Constraint::Kind kind, const ir::Dim& a, const ir::Dim& b, const std::string& what);
 };
 
 /// What an oracle sees: concrete tensors. Outputs are made by `out`.
 class EvalContext {
  public:
-  EvalContext(const ir::Node& n, std::vector<const ir::Tensor*> in) : node(n), inputs(std::move(in)), outputs(n.outputs.size()) {}
+  EvalContext(const ir::Node& n, std::vector<const ir::Tensor*> in)
+      : node(n), inputs(std::move(in)), outputs(n.outputs.size()) {}
   const ir::Node& node;
   std::vector<const ir::Tensor*> inputs;  ///< null: left out
   std::vector<ir::Tensor> outputs;

@@ -153,8 +153,9 @@ int64_t EvalContext::axis(int64_t a, int64_t r) const {
 void inferNode(ir::Graph& g, ir::Node& n) {
   const OpDef* d = findOp(n.domain, n.op);
   if (!d) throw UserError("node {}: operator {} is not supported", n.name, n.op);
-  for (ir::Value* v : n.outputs)
-    if (v) v->symbolic.reset();  // of an earlier inference with other shapes
+  if (d != &op_ShapeValue)  // whose contents are given
+    for (ir::Value* v : n.outputs)
+      if (v) v->symbolic.reset();  // of an earlier inference with other shapes
   try {
     InferContext c(g, n);
     d->infer(c);

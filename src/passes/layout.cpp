@@ -205,8 +205,10 @@ class Assigner {
         continue;
       }
       std::string how = ctx_.get(knob::layout_output_cast, *v->producer);
-      bool fused = how == "fused" ||
-                   (how == "auto" && v->users.empty() && (isPointwise(v->producer) || isOp(v->producer, "Concat")));
+      // A copy either way: pointwise operators and parts write what is asked, views have to be materialised anyhow.
+      bool copies = isPointwise(v->producer) || isPart(v->producer) || isOp(v->producer, "Concat") ||
+                    isOp(v->producer, "Transpose") || isOp(v->producer, "Reshape");
+      bool fused = how == "fused" || (how == "auto" && v->users.empty() && copies);
       if (fused) {
         setOrder(v, want);
         continue;

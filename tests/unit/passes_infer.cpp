@@ -1,0 +1,69 @@
+// Profiles put into graphs.
+#include "net.h"
+
+using namespace rutter;
+using namespace rutter::test;
+using passes::ShapeRange;
+
+namespace {
+std::string errorOf(ir::Graph& g, const passes::Profile& p) {
+  try {
+    passes::specialise(g, p);
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "";
+}
+Net twoInputs() {
+  Net n;
+  auto* a = n.input("a", {ir::Dim::symbol("B"), 4});
+  auto* b = n.input("b", {ir::Dim::symbol("B"), 4});
+  n.output(n.op("Add", {a, b}));
+  return n;
+}
+}  // namespace
+
+TEST(Specialise, FixedShapeBecomesConstantEverywhere) {
+  Net n = twoInputs();
+  passes::specialise(*n.graph, {{"a", ShapeRange::fixed({3, 4})}});
+  EXPECT_EQ(ir::toString(n.graph->top().inputs[1]->type.dims), "3x4");
+  EXPECT_EQ(ir::toString(n.graph->top().outputs[0]->type.dims), "3x4");
+  EXPECT_TRUE(n.graph->symbols.empty());
+}
+TEST(Specialise, RangeKeepsItsSymbolAndIntersects) {
+  Net n = twoInputs();
+  passes::specialise(*n.graph, {{"a", {{1, 4}, {4, 4}, {8, 4}}}, {"b", {{2, 4}, {4, 4}, {16, 4}}}});
+  ASSERT_EQ(n.graph->symbols.count("B"), 1u);
+  EXPECT_EQ(n.graph->symbols["B"].min, 2);
+  EXPECT_EQ(n.graph->symbols["B"].max, 8);
+  EXPECT_EQ(n.graph->symbols["B"].opt, 4);
+  EXPECT_EQ(n.graph->top().outputs[0]->type.dims[0].text(), "B");
+}
+TEST(Specialise, ErrorsNameInputAndAxis) {
+  Net n = twoInputs();
+  EXPECT_EQ(errorOf(*n.graph, {{"x", ShapeRange::fixed({1, 4})}}),
+            "the profile has a shape for 'x', which is no input of the model; its inputs are 'a', 'b'");
+  EXPECT_EQ(errorOf(*n.graph, {{"a", ShapeRange::fixed({1, 5})}}),
+            "input 'a', axis 1: the model fixes it to 4, the profile says 5");
+  EXPECT_EQ(errorOf(*n.graph, {{"a", ShapeRange::fixed({1, 4, 2})}}),
+            "input 'a' has 2 axes (Bx4) in the model, the profile gives 3");
+  EXPECT_EQ(errorOf(*n.graph, {{"a", {{4, 4}, {2, 4}, {8, 4}}}}),
+            "input 'a', axis 0: 0 <= min <= opt <= max does not hold for 4, 2, 8");
+  EXPECT_EQ(errorOf(*n.graph, {}),
+            "input 'a' has a dynamic axis 0 (B) without a range: give shapes, e.g. --shapes=a:1x4");
+  EXPECT_EQ(errorOf(*n.graph, {{"a", {{1, 4}, {1, 4}, {2, 4}}}, {"b", {{3, 4}, {3, 4}, {5, 4}}}}),
+            "input 'a', axis 0 and input 'b', axis 0 are the same symbol 'B' in the model, but their ranges 1..2 and "
+            "3..5 have "
+            "nothing in common");
+}
+TEST(Specialise, UnknownShapes) {
+  Net n;
+  ir::Value* x = n.input("x:0", {});
+  x->type.known = false;
+  ir::Value* y = n.graph->makeValue("y");
+  n.graph->makeNode(n.graph->top(), "Relu", {x}, {y})->origins = {"r"};
+  n.output(y);
+  EXPECT_EQ(errorOf(*n.graph, {}), "input 'x:0' has no shape in the model: give one, e.g. --shapes=x:0:1x3x224x224");
+  passes::specialise(*n.graph, {{"x:0", {{1, 2}, {2, 2}, {4, 2}}}});
+  EXPECT_EQ(ir::toString(y->type.dims), "x_0_0x2");
+}

@@ -67,6 +67,10 @@ void Context::setInputShape(int io, std::span<const int64_t> dims) {
   specified_[size_t(io)] = true;
   resolved_ = false;
 }
+std::span<const int64_t> Context::inputShape(int io) const {
+  return std::span(inputDims_)
+      .subspan(size_t(firstDim_[size_t(io)]), size_t(firstDim_[size_t(io) + 1] - firstDim_[size_t(io)]));
+}
 int Context::unspecifiedInputs() const {
   return int(std::count(specified_.begin(), specified_.end(), false));
 }

@@ -49,6 +49,8 @@ class Context {
   }
   bool hasShape(int io) const { return specified_[size_t(io)]; }
   int unspecifiedInputs() const;
+  std::span<const int64_t> inputShape(int io) const;           ///< as set
+  std::span<const int64_t> values() const { return values_; }  ///< of the plan's expressions, after resolve()
   /// Evaluates sizes for the shapes set and prepares every launch. UserError names a missing shape, or a condition of
   /// the model that the shapes break. Called by whatever needs it.
   void resolve();

@@ -168,13 +168,23 @@ std::vector<int64_t> Engine::profileShape(int i, int profile, int which) const {
 std::string_view Engine::layerName(int layer) const {
   return view(plan_->layers()->Get(uint32_t(layer))->name());
 }
-int64_t Engine::arenaBytes(int profile) const {
-  if (profile < 0) return plan_->arena_bytes();
+std::vector<int64_t> Engine::valuesAt(int profile, int which) const {
   std::vector<int64_t> dims, values(constants_.size());
   for (int i = 0; i < inputs_; i++)
-    for (int64_t d : profileShape(i, profile, 2)) dims.push_back(d);
+    for (int64_t d : profileShape(i, profile, which)) dims.push_back(d);
   evaluateExprs(*plan_, dims, values);
-  return std::min(arenaUse(*plan_, values), plan_->arena_bytes());
+  return values;
+}
+int64_t Engine::maxBytes(int i, int profile) const {
+  auto values = valuesAt(profile, 2);
+  std::vector<int64_t> s;
+  if (const auto* dims = io(i).dims())
+    for (int32_t e : *dims) s.push_back(values[size_t(e)]);
+  return ir::bytesOf(ir::DType(io(i).dtype()), ir::elementCount(s));
+}
+int64_t Engine::arenaBytes(int profile) const {
+  if (profile < 0) return plan_->arena_bytes();
+  return std::min(arenaUse(*plan_, valuesAt(profile, 2)), plan_->arena_bytes());
 }
 
 }  // namespace rutter::runtime

@@ -63,6 +63,9 @@ class Engine {
   std::vector<int64_t> profileShape(int io, int profile, int which) const;
   int profiles() const { return plan_->profiles(); }
   std::string_view layerName(int layer) const;
+  /// Values of the plan's expressions with all inputs at a profile's min, opt or max.
+  std::vector<int64_t> valuesAt(int profile, int which) const;
+  int64_t maxBytes(int io, int profile) const;  ///< of an input or output at a profile's max
   /// Arena bytes for the maximum of a profile; for all profiles if profile < 0.
   int64_t arenaBytes(int profile = -1) const;
 

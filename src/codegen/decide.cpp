@@ -129,7 +129,7 @@ Decision decide(std::unique_ptr<ir::Graph> graph, const knobs::Route& route, con
     }
   // A refusal found late turns a node into a reference node, which changes what may share memory: decide again.
   for (int round = 0;; round++) {
-    RUTTER_CHECK(round < 64, "deciding does not settle");
+    RUTTER_CHECK(round <= int(d.graph->top().nodes.size()) + 8, "deciding does not settle");
     densifyReferenceOperands(*d.graph, reference);
     d.layers.clear();
     d.storage = std::make_unique<Storage>(*d.graph, route, reference);

@@ -1,0 +1,195 @@
+#pragma once
+/// \file builder.h
+/// Building engines: network, ONNX parser, optimization profiles, builder configuration with build routes, builder.
+///
+/// Names and semantics follow TensorRT 11. Objects made by create… belong to the caller and are deleted before their maker;
+/// an IOptimizationProfile belongs to the builder. Strings returned belong to the object that returned them.
+#include <rutter/runtime.h>
+#include <rutter/types.h>
+
+namespace rutter {
+
+/// A tensor of a network.
+class ITensor {
+ public:
+  /// Inputs only: renaming an inner tensor is refused. \return false if the name is null, empty or taken.
+  virtual bool setName(char const* name) noexcept = 0;
+  virtual char const* getName() const noexcept = 0;
+  /// Inputs only: narrows dynamic extents before a build (-1 keeps one dynamic). \return false if rank or a static extent differs.
+  virtual bool setDimensions(Dims const& dims) noexcept = 0;
+  virtual Dims getDimensions() const noexcept = 0;  ///< -1 where dynamic; nbDims -1 if unknown
+  virtual DataType getType() const noexcept = 0;
+  virtual bool isNetworkInput() const noexcept = 0;
+  virtual bool isNetworkOutput() const noexcept = 0;
+  /// Bits 1 << TensorFormat of the layouts that an input or output may have in memory; the first of kLINEAR, kHWC that is set is used.
+  virtual bool setAllowedFormats(uint32_t formats) noexcept = 0;
+  virtual uint32_t getAllowedFormats() const noexcept = 0;
+  virtual char const* getDimensionName(int32_t index) const noexcept = 0;  ///< the symbol of a dynamic extent, or null
+  virtual ~ITensor() = default;
+};
+
+/// A node of a network.
+class ILayer {
+ public:
+  virtual char const* getName() const noexcept = 0;
+  virtual char const* getType() const noexcept = 0;  ///< ONNX operator
+  virtual int32_t getNbInputs() const noexcept = 0;
+  virtual ITensor* getInput(int32_t index) const noexcept = 0;  ///< null: left out, or out of range
+  virtual int32_t getNbOutputs() const noexcept = 0;
+  virtual ITensor* getOutput(int32_t index) const noexcept = 0;
+  virtual ~ILayer() = default;
+};
+
+/// A network, filled by a parser.
+class INetworkDefinition {
+ public:
+  virtual int32_t getNbInputs() const noexcept = 0;
+  virtual int32_t getNbOutputs() const noexcept = 0;
+  virtual int32_t getNbLayers() const noexcept = 0;
+  virtual ITensor* getInput(int32_t index) const noexcept = 0;
+  virtual ITensor* getOutput(int32_t index) const noexcept = 0;
+  virtual ILayer* getLayer(int32_t index) const noexcept = 0;
+  /// Makes an inner tensor an output, after those there are. Marking an output again does nothing.
+  virtual void markOutput(ITensor& tensor) noexcept = 0;
+  virtual void unmarkOutput(ITensor& tensor) noexcept = 0;
+  virtual void setName(char const* name) noexcept = 0;
+  virtual char const* getName() const noexcept = 0;
+  virtual uint32_t getFlags() const noexcept = 0;  ///< 0: typing is always strong
+  virtual void setErrorRecorder(IErrorRecorder* recorder) noexcept = 0;
+  virtual IErrorRecorder* getErrorRecorder() const noexcept = 0;
+  virtual ~INetworkDefinition() = default;
+};
+
+/// Ranges of the inputs' shapes.
+class IOptimizationProfile {
+ public:
+  /// \return false unless the extents are 0 or more and agree in rank with those set before.
+  virtual bool setDimensions(char const* inputName, OptProfileSelector select, Dims const& dims) noexcept = 0;
+  virtual Dims getDimensions(char const* inputName, OptProfileSelector select) const noexcept = 0;  ///< nbDims -1 if not set
+  virtual bool isValid() const noexcept = 0;  ///< every input has all three, and min <= opt <= max
+  virtual ~IOptimizationProfile() = default;
+};
+
+/// Watches a build. Implemented by the program; called from the building thread.
+class IProgressMonitor {
+ public:
+  virtual void phaseStart(char const* phaseName, char const* parentPhase, int32_t nbSteps) noexcept = 0;
+  /// \return false to cancel the build.
+  virtual bool stepComplete(char const* phaseName, int32_t step) noexcept = 0;
+  virtual void phaseFinish(char const* phaseName) noexcept = 0;
+  virtual ~IProgressMonitor() = default;
+};
+
+enum class MemoryPoolType : int32_t { kWORKSPACE = 0 };
+enum class BuilderFlag : int32_t {
+  kDEBUG = 0,          ///< checks the graph after every pass
+  kSTRICT_ROUTES = 1,  ///< a wish of the route that no layer takes, or a scope that matches nothing, fails the build
+};
+
+/// How to build.
+class IBuilderConfig {
+ public:
+  /// Sets the route of later builds: knob assignments `-area:what=value`, possibly scoped `-area:what@<glob>=value`. Null or ""
+  /// clears it. Names and values are checked. \return false if the route is wrong: the old one stays, the reason is reported.
+  virtual bool setBuildRoute(char const* route) noexcept = 0;
+  virtual char const* getBuildRoute() const noexcept = 0;  ///< "" if unset; valid until the next setBuildRoute
+  /// Every knob with its domain, default and help, as JSON; valid as long as this object.
+  virtual char const* getAllBuildRoutes() const noexcept = 0;
+  virtual void setFlag(BuilderFlag flag) noexcept = 0;
+  virtual void clearFlag(BuilderFlag flag) noexcept = 0;
+  virtual bool getFlag(BuilderFlag flag) const noexcept = 0;
+  virtual void setFlags(uint32_t flags) noexcept = 0;
+  virtual uint32_t getFlags() const noexcept = 0;
+  /// Most bytes of activations and scratch an engine may need at its profiles' maximum; a build above it fails.
+  virtual void setMemoryPoolLimit(MemoryPoolType pool, std::size_t bytes) noexcept = 0;
+  virtual std::size_t getMemoryPoolLimit(MemoryPoolType pool) const noexcept = 0;
+  /// \return the profile's index, or -1 if it is not valid.
+  virtual int32_t addOptimizationProfile(IOptimizationProfile const* profile) noexcept = 0;
+  virtual int32_t getNbOptimizationProfiles() const noexcept = 0;
+  /// Detail of layer information in the engine.
+  virtual void setProfilingVerbosity(ProfilingVerbosity verbosity) noexcept = 0;
+  virtual ProfilingVerbosity getProfilingVerbosity() const noexcept = 0;
+  virtual void setProgressMonitor(IProgressMonitor* monitor) noexcept = 0;
+  virtual IProgressMonitor* getProgressMonitor() const noexcept = 0;
+  /// "cpu". \return false for a target that this version does not have.
+  virtual bool setTarget(char const* target) noexcept = 0;
+  virtual char const* getTarget() const noexcept = 0;
+  /// generic, avx2, avx512, or "" for the best that this machine has. \return false for another word.
+  virtual bool setIsa(char const* isa) noexcept = 0;
+  virtual char const* getIsa() const noexcept = 0;
+  virtual void reset() noexcept = 0;  ///< back to the state after creation
+  virtual ~IBuilderConfig() = default;
+};
+
+/// Builds engines from networks. One build at a time; kernels emitted by a build serve later builds of the same builder.
+class IBuilder {
+ public:
+  virtual IBuilderConfig* createBuilderConfig() noexcept = 0;
+  /// \param flags 0. \return null for other flags.
+  virtual INetworkDefinition* createNetworkV2(uint32_t flags) noexcept = 0;
+  virtual IOptimizationProfile* createOptimizationProfile() noexcept = 0;
+  /// \return the engine's bytes, or null with the reason reported.
+  virtual IHostMemory* buildSerializedNetwork(INetworkDefinition& network, IBuilderConfig& config) noexcept = 0;
+  virtual bool buildSerializedNetworkToStream(INetworkDefinition& network, IBuilderConfig& config, IStreamWriter& writer) noexcept = 0;
+  /// Builds and loads. The builder must outlive the engine.
+  virtual IEngine* buildEngineWithConfig(INetworkDefinition& network, IBuilderConfig& config) noexcept = 0;
+  /// Whether every node could be built, decided without emitting code.
+  virtual bool isNetworkSupported(INetworkDefinition const& network, IBuilderConfig const& config) const noexcept = 0;
+  /// Threads that built engines are decided for; 0 is all usable ones.
+  virtual bool setMaxThreads(int32_t maxThreads) noexcept = 0;
+  virtual int32_t getMaxThreads() const noexcept = 0;
+  virtual void setErrorRecorder(IErrorRecorder* recorder) noexcept = 0;
+  virtual IErrorRecorder* getErrorRecorder() const noexcept = 0;
+  virtual ILogger* getLogger() const noexcept = 0;
+  virtual void reset() noexcept = 0;  ///< forgets kernels of earlier builds
+  virtual ~IBuilder() = default;
+};
+
+namespace onnx {
+
+/// Why parsing failed.
+class IParserError {
+ public:
+  virtual ErrorCode code() const noexcept = 0;
+  virtual char const* desc() const noexcept = 0;
+  virtual int32_t node() const noexcept = 0;  ///< index of the node in the model, -1 if the error is not a node's
+  virtual char const* nodeName() const noexcept = 0;
+  virtual char const* nodeOperator() const noexcept = 0;
+
+ protected:
+  virtual ~IParserError() = default;
+};
+
+/// Fills a network from an ONNX model.
+class IParser {
+ public:
+  /// \param path where external data is looked for beside it; null: no external data. The bytes are copied.
+  virtual bool parse(void const* data, std::size_t size, char const* path = nullptr) noexcept = 0;
+  virtual bool parseFromFile(char const* path, int32_t verbosity) noexcept = 0;
+  /// Whether parse would succeed; fills the errors and leaves the network alone.
+  virtual bool supportsModelV2(void const* data, std::size_t size, char const* path = nullptr) noexcept = 0;
+  virtual bool supportsOperator(char const* name) const noexcept = 0;
+  virtual int32_t getNbErrors() const noexcept = 0;
+  virtual IParserError const* getError(int32_t index) const noexcept = 0;
+  virtual void clearErrors() noexcept = 0;
+  virtual ~IParser() = default;
+};
+
+}  // namespace onnx
+}  // namespace rutter
+
+extern "C" void* rutterCreateInferBuilder(void* logger, int32_t apiVersion) noexcept;
+extern "C" void* rutterCreateOnnxParser(void* network, void* logger, int32_t apiVersion) noexcept;
+
+namespace rutter {
+/// Null on failure. The logger must outlive the builder.
+inline IBuilder* createInferBuilder(ILogger& logger) noexcept {
+  return static_cast<IBuilder*>(rutterCreateInferBuilder(&logger, RUTTER_API_VERSION));
+}
+namespace onnx {
+/// Null on failure. Network and logger must outlive the parser.
+inline IParser* createParser(INetworkDefinition& network, ILogger& logger) noexcept {
+  return static_cast<IParser*>(rutterCreateOnnxParser(&network, &logger, RUTTER_API_VERSION));
+}
+}  // namespace onnx
+}  // namespace rutter

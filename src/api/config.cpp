@@ -1,0 +1,91 @@
+#include <algorithm>
+
+#include "api/objects.h"
+#include "base/cpu.h"
+#include "knobs/registry.h"
+
+namespace rutter::api {
+
+bool OptimizationProfile::setDimensions(char const* name, OptProfileSelector select, Dims const& dims) noexcept {
+  return reporter_.guard(false, [&] {
+    if (!name) throw UserError("the input's name is null");
+    if (dims.nbDims < 0 || dims.nbDims > Dims::MAX_DIMS) throw UserError("rank {} for input '{}': 0 to {} are possible", dims.nbDims, name, Dims::MAX_DIMS);
+    auto& m = shapes_[name];
+    for (auto& [s, v] : m)
+      if (int32_t(v.size()) != dims.nbDims) throw UserError("input '{}' was given rank {} before, {} now", name, v.size(), dims.nbDims);
+    for (int32_t a = 0; a < dims.nbDims; a++)
+      if (dims.d[a] < 0) throw UserError("extent {} of axis {} of input '{}': a profile needs 0 or more", dims.d[a], a, name);
+    m[select] = std::vector<int64_t>(dims.d, dims.d + dims.nbDims);
+    return true;
+  });
+}
+Dims OptimizationProfile::getDimensions(char const* name, OptProfileSelector select) const noexcept {
+  auto it = name ? shapes_.find(name) : shapes_.end();
+  if (it == shapes_.end() || !it->second.count(select)) return invalidDims();
+  return makeDims(it->second.at(select));
+}
+bool OptimizationProfile::isValid() const noexcept {
+  for (auto& [name, m] : shapes_) {
+    if (m.size() != 3) return false;
+    const auto &lo = m.at(OptProfileSelector::kMIN), &opt = m.at(OptProfileSelector::kOPT), &hi = m.at(OptProfileSelector::kMAX);
+    for (size_t a = 0; a < lo.size(); a++)
+      if (lo[a] > opt[a] || opt[a] > hi[a]) return false;
+  }
+  return true;
+}
+passes::Profile OptimizationProfile::profile() const {
+  passes::Profile p;
+  for (auto& [name, m] : shapes_)
+    p[name] = {m.at(OptProfileSelector::kMIN), m.at(OptProfileSelector::kOPT), m.at(OptProfileSelector::kMAX)};
+  return p;
+}
+
+BuilderConfig::BuilderConfig(const Reporter& reporter) : reporter_(reporter), database_(knobs::allBuildRoutesJson()) {}
+bool BuilderConfig::setBuildRoute(char const* route) noexcept {
+  return reporter_.guard(false, [&] {
+    knobs::Route r;
+    if (route && *route) r = knobs::Route::parse(route);
+    routeText_ = route ? route : "";
+    route_ = std::move(r);
+    return true;
+  });
+}
+int32_t BuilderConfig::addOptimizationProfile(IOptimizationProfile const* profile) noexcept {
+  return reporter_.guard(int32_t(-1), [&] {
+    if (!profile) throw UserError("the profile is null");
+    if (!profile->isValid()) throw UserError("the profile is not valid: every input needs min, opt and max with min <= opt <= max on each axis");
+    profiles_.push_back(static_cast<const OptimizationProfile*>(profile)->profile());
+    return int32_t(profiles_.size() - 1);
+  });
+}
+bool BuilderConfig::setTarget(char const* target) noexcept {
+  return reporter_.guard(false, [&] {
+    codegen::findTarget(target ? target : "");
+    target_ = target;
+    return true;
+  });
+}
+bool BuilderConfig::setIsa(char const* isa) noexcept {
+  return reporter_.guard(false, [&] {
+    std::string word = isa ? isa : "";
+    if (!word.empty()) parseIsa(word);
+    isa_ = word;
+    return true;
+  });
+}
+void BuilderConfig::reset() noexcept {
+  reporter_.guard(false, [&] {
+    route_ = {};
+    routeText_.clear();
+    target_ = "cpu";
+    isa_.clear();
+    flags_ = 0;
+    workspace_ = SIZE_MAX;
+    profiles_.clear();
+    verbosity_ = ProfilingVerbosity::kLAYER_NAMES_ONLY;
+    monitor_ = nullptr;
+    return true;
+  });
+}
+
+}  // namespace rutter::api

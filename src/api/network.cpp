@@ -1,0 +1,113 @@
+#include <algorithm>
+
+#include "api/objects.h"
+
+namespace rutter::api {
+
+bool Tensor::setName(char const* name) noexcept {
+  return network_.reporter().guard(false, [&] {
+    if (!isNetworkInput()) throw UserError("tensor '{}' is no input: only inputs can be renamed", value_->name);
+    if (!name || !*name) throw UserError("the new name of input '{}' is empty", value_->name);
+    if (value_->name == name) return true;
+    for (auto& v : network_.graph()->values())
+      if (v->name == name) throw UserError("the name '{}' is taken by another tensor of the network", name);
+    value_->name = name;
+    return true;
+  });
+}
+bool Tensor::setDimensions(Dims const& dims) noexcept {
+  return network_.reporter().guard(false, [&] {
+    if (!isNetworkInput()) throw UserError("tensor '{}' is no input: only inputs' extents can be set", value_->name);
+    ir::Type& t = value_->type;
+    if (!t.known) throw UserError("input '{}' has no shape in the model: give it one by an optimization profile", value_->name);
+    if (dims.nbDims != int32_t(t.rank())) throw UserError("input '{}' has rank {}, {} extents given", value_->name, t.rank(), dims.nbDims);
+    ir::Dims d = t.dims;
+    for (size_t a = 0; a < d.size(); a++) {
+      if (dims.d[a] == -1) continue;
+      if (dims.d[a] < 0) throw UserError("extent {} of axis {} of input '{}' is negative", dims.d[a], a, value_->name);
+      if (d[a].isConstant() && !d[a].is(dims.d[a]))
+        throw UserError("axis {} of input '{}' is {} in the model, {} given", a, value_->name, d[a].value(), dims.d[a]);
+      d[a] = ir::Dim(dims.d[a]);
+    }
+    t.dims = d;
+    return true;
+  });
+}
+Dims Tensor::getDimensions() const noexcept {
+  if (!value_->type.known) return invalidDims();
+  std::vector<int64_t> v;
+  for (const ir::Dim& d : value_->type.dims) v.push_back(d.isConstant() ? d.value() : -1);
+  return makeDims(v);
+}
+bool Tensor::isNetworkInput() const noexcept {
+  auto& in = network_.graph()->top().inputs;
+  return std::find(in.begin(), in.end(), value_) != in.end();
+}
+bool Tensor::isNetworkOutput() const noexcept { return network_.graph()->isOutput(value_); }
+bool Tensor::setAllowedFormats(uint32_t formats) noexcept {
+  return network_.reporter().guard(false, [&] {
+    if (!isNetworkInput() && !isNetworkOutput()) throw UserError("tensor '{}' is neither input nor output", value_->name);
+    uint32_t known = 1u << int(TensorFormat::kLINEAR) | 1u << int(TensorFormat::kHWC);
+    if (!(formats & known)) throw UserError("none of the formats given for '{}' exists here: kLINEAR and kHWC do", value_->name);
+    formats_ = formats;
+    return true;
+  });
+}
+char const* Tensor::getDimensionName(int32_t index) const noexcept {
+  if (index < 0 || size_t(index) >= value_->type.rank() || value_->type.dims[size_t(index)].isConstant()) return nullptr;
+  dimensionName_ = value_->type.dims[size_t(index)].text();
+  return dimensionName_.c_str();
+}
+
+ITensor* Layer::getInput(int32_t i) const noexcept {
+  return i >= 0 && size_t(i) < node_->inputs.size() && node_->inputs[size_t(i)] ? network_.tensor(node_->inputs[size_t(i)]) : nullptr;
+}
+ITensor* Layer::getOutput(int32_t i) const noexcept {
+  return i >= 0 && size_t(i) < node_->outputs.size() && node_->outputs[size_t(i)] ? network_.tensor(node_->outputs[size_t(i)]) : nullptr;
+}
+
+ITensor* Network::tensor(ir::Value* v) const {
+  auto& t = tensors_[v];
+  if (!t) t = std::make_unique<Tensor>(const_cast<Network&>(*this), v);
+  return t.get();
+}
+ITensor* Network::getInput(int32_t i) const noexcept { return i >= 0 && i < getNbInputs() ? tensor(graph()->top().inputs[size_t(i)]) : nullptr; }
+ITensor* Network::getOutput(int32_t i) const noexcept { return i >= 0 && i < getNbOutputs() ? tensor(graph()->top().outputs[size_t(i)]) : nullptr; }
+ILayer* Network::getLayer(int32_t i) const noexcept { return i >= 0 && i < getNbLayers() ? layers_[size_t(i)].get() : nullptr; }
+void Network::markOutput(ITensor& tensor) noexcept {
+  reporter_.guard(false, [&] {
+    ir::Value* v = static_cast<Tensor&>(tensor).value();
+    if (!graph()->isOutput(v)) graph()->top().outputs.push_back(v);
+    return true;
+  });
+}
+void Network::unmarkOutput(ITensor& tensor) noexcept {
+  reporter_.guard(false, [&] {
+    auto& out = graph()->top().outputs;
+    out.erase(std::remove(out.begin(), out.end(), static_cast<Tensor&>(tensor).value()), out.end());
+    return true;
+  });
+}
+void Network::setName(char const* name) noexcept {
+  reporter_.guard(false, [&] {
+    name_ = name ? name : "";
+    if (graph()) graph()->name = name_;
+    return true;
+  });
+}
+void Network::take(frontend::Model model) {
+  layers_.clear();
+  tensors_.clear();
+  model_ = std::move(model);
+  if (!name_.empty()) graph()->name = name_;
+  for (auto& n : graph()->top().nodes) layers_.push_back(std::make_unique<Layer>(*this, n.get()));
+}
+std::map<std::string, ir::Layout> Network::ioLayouts() const {
+  std::map<std::string, ir::Layout> m;
+  for (auto& [v, t] : tensors_)
+    if (!(t->getAllowedFormats() & 1u << int(TensorFormat::kLINEAR)) && (t->isNetworkInput() || t->isNetworkOutput()))
+      m[v->name] = ir::Layout::channelsLast(v->type.rank());
+  return m;
+}
+
+}  // namespace rutter::api

@@ -1,0 +1,140 @@
+#pragma once
+// The classes behind the builder half of the public API.
+#include <rutter/builder.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "api/runtime/report.h"
+#include "compiler/compile.h"
+
+namespace rutter::api {
+
+class Network;
+
+class Tensor final : public ITensor {
+ public:
+  Tensor(Network& network, ir::Value* value) : network_(network), value_(value) {}
+  bool setName(char const* name) noexcept override;
+  char const* getName() const noexcept override { return value_->name.c_str(); }
+  bool setDimensions(Dims const& dims) noexcept override;
+  Dims getDimensions() const noexcept override;
+  DataType getType() const noexcept override { return static_cast<DataType>(value_->type.dtype); }
+  bool isNetworkInput() const noexcept override;
+  bool isNetworkOutput() const noexcept override;
+  bool setAllowedFormats(uint32_t formats) noexcept override;
+  uint32_t getAllowedFormats() const noexcept override { return formats_; }
+  char const* getDimensionName(int32_t index) const noexcept override;
+  ir::Value* value() const { return value_; }
+
+ private:
+  Network& network_;
+  ir::Value* value_;
+  uint32_t formats_ = 1u << int(TensorFormat::kLINEAR);
+  mutable std::string dimensionName_;
+};
+
+class Layer final : public ILayer {
+ public:
+  Layer(Network& network, ir::Node* node) : network_(network), node_(node) {}
+  char const* getName() const noexcept override { return node_->name.c_str(); }
+  char const* getType() const noexcept override { return node_->op.c_str(); }
+  int32_t getNbInputs() const noexcept override { return int32_t(node_->inputs.size()); }
+  ITensor* getInput(int32_t index) const noexcept override;
+  int32_t getNbOutputs() const noexcept override { return int32_t(node_->outputs.size()); }
+  ITensor* getOutput(int32_t index) const noexcept override;
+
+ private:
+  Network& network_;
+  ir::Node* node_;
+};
+
+class Network final : public INetworkDefinition {
+ public:
+  explicit Network(const Reporter& reporter) : reporter_(reporter) {}
+  int32_t getNbInputs() const noexcept override { return graph() ? int32_t(graph()->top().inputs.size()) : 0; }
+  int32_t getNbOutputs() const noexcept override { return graph() ? int32_t(graph()->top().outputs.size()) : 0; }
+  int32_t getNbLayers() const noexcept override { return int32_t(layers_.size()); }
+  ITensor* getInput(int32_t index) const noexcept override;
+  ITensor* getOutput(int32_t index) const noexcept override;
+  ILayer* getLayer(int32_t index) const noexcept override;
+  void markOutput(ITensor& tensor) noexcept override;
+  void unmarkOutput(ITensor& tensor) noexcept override;
+  void setName(char const* name) noexcept override;
+  char const* getName() const noexcept override { return graph() ? graph()->name.c_str() : name_.c_str(); }
+  uint32_t getFlags() const noexcept override { return 0; }
+  void setErrorRecorder(IErrorRecorder* r) noexcept override { reporter_.setRecorder(r); }
+  IErrorRecorder* getErrorRecorder() const noexcept override { return reporter_.recorder(); }
+
+  void take(frontend::Model model);
+  ITensor* tensor(ir::Value* v) const;
+  ir::Graph* graph() const { return model_.graph.get(); }
+  const frontend::Model& model() const { return model_; }
+  /// Layouts of inputs and outputs that are not row-major.
+  std::map<std::string, ir::Layout> ioLayouts() const;
+  Reporter& reporter() { return reporter_; }
+
+ private:
+  Reporter reporter_;
+  std::string name_;
+  frontend::Model model_;
+  mutable std::unordered_map<ir::Value*, std::unique_ptr<Tensor>> tensors_;
+  std::vector<std::unique_ptr<Layer>> layers_;
+};
+
+class OptimizationProfile final : public IOptimizationProfile {
+ public:
+  explicit OptimizationProfile(const Reporter& reporter) : reporter_(reporter) {}
+  bool setDimensions(char const* name, OptProfileSelector select, Dims const& dims) noexcept override;
+  Dims getDimensions(char const* name, OptProfileSelector select) const noexcept override;
+  bool isValid() const noexcept override;
+  passes::Profile profile() const;  ///< of a valid one
+
+ private:
+  Reporter reporter_;
+  std::map<std::string, std::map<OptProfileSelector, std::vector<int64_t>>> shapes_;
+};
+
+class BuilderConfig final : public IBuilderConfig {
+ public:
+  explicit BuilderConfig(const Reporter& reporter);
+  bool setBuildRoute(char const* route) noexcept override;
+  char const* getBuildRoute() const noexcept override { return routeText_.c_str(); }
+  char const* getAllBuildRoutes() const noexcept override { return database_.c_str(); }
+  void setFlag(BuilderFlag f) noexcept override { flags_ |= 1u << int(f); }
+  void clearFlag(BuilderFlag f) noexcept override { flags_ &= ~(1u << int(f)); }
+  bool getFlag(BuilderFlag f) const noexcept override { return flags_ >> int(f) & 1; }
+  void setFlags(uint32_t flags) noexcept override { flags_ = flags; }
+  uint32_t getFlags() const noexcept override { return flags_; }
+  void setMemoryPoolLimit(MemoryPoolType, std::size_t bytes) noexcept override { workspace_ = bytes; }
+  std::size_t getMemoryPoolLimit(MemoryPoolType) const noexcept override { return workspace_; }
+  int32_t addOptimizationProfile(IOptimizationProfile const* profile) noexcept override;
+  int32_t getNbOptimizationProfiles() const noexcept override { return int32_t(profiles_.size()); }
+  void setProfilingVerbosity(ProfilingVerbosity v) noexcept override { verbosity_ = v; }
+  ProfilingVerbosity getProfilingVerbosity() const noexcept override { return verbosity_; }
+  void setProgressMonitor(IProgressMonitor* m) noexcept override { monitor_ = m; }
+  IProgressMonitor* getProgressMonitor() const noexcept override { return monitor_; }
+  bool setTarget(char const* target) noexcept override;
+  char const* getTarget() const noexcept override { return target_.c_str(); }
+  bool setIsa(char const* isa) noexcept override;
+  char const* getIsa() const noexcept override { return isa_.c_str(); }
+  void reset() noexcept override;
+
+  const knobs::Route& route() const { return route_; }
+  const std::vector<passes::Profile>& profiles() const { return profiles_; }
+
+ private:
+  Reporter reporter_;
+  knobs::Route route_;
+  std::string routeText_, database_, target_ = "cpu", isa_;
+  uint32_t flags_ = 0;
+  std::size_t workspace_ = SIZE_MAX;
+  std::vector<passes::Profile> profiles_;
+  ProfilingVerbosity verbosity_ = ProfilingVerbosity::kLAYER_NAMES_ONLY;
+  IProgressMonitor* monitor_ = nullptr;
+};
+
+}  // namespace rutter::api

@@ -1,0 +1,93 @@
+#include <algorithm>
+
+#include "api/objects.h"
+#include "onnx/import.h"
+#include "ops/op.h"
+
+namespace rutter::api {
+namespace {
+
+class ParserError final : public onnx::IParserError {
+ public:
+  ParserError(ErrorCode code, std::string desc, int32_t node = -1, std::string name = "", std::string op = "")
+      : code_(code), desc_(std::move(desc)), node_(node), name_(std::move(name)), op_(std::move(op)) {}
+  ErrorCode code() const noexcept override { return code_; }
+  char const* desc() const noexcept override { return desc_.c_str(); }
+  int32_t node() const noexcept override { return node_; }
+  char const* nodeName() const noexcept override { return name_.c_str(); }
+  char const* nodeOperator() const noexcept override { return op_.c_str(); }
+
+ private:
+  ErrorCode code_;
+  std::string desc_;
+  int32_t node_;
+  std::string name_, op_;
+};
+
+class Parser final : public onnx::IParser {
+ public:
+  Parser(Network& network, ILogger* logger) : network_(network), reporter_(logger, network.getErrorRecorder()) {}
+  bool parse(void const* data, std::size_t size, char const* path) noexcept override {
+    return attempt([&] { network_.take(import(data, size, path)); });
+  }
+  bool parseFromFile(char const* path, int32_t) noexcept override {
+    return attempt([&] {
+      if (!path) throw UserError("the model's path is null");
+      network_.take(frontend::importFile(path));
+    });
+  }
+  bool supportsModelV2(void const* data, std::size_t size, char const* path) noexcept override {
+    return attempt([&] { import(data, size, path); });
+  }
+  bool supportsOperator(char const* name) const noexcept override { return name && ops::findOp("", name); }
+  int32_t getNbErrors() const noexcept override { return int32_t(errors_.size()); }
+  onnx::IParserError const* getError(int32_t i) const noexcept override {
+    return i >= 0 && i < getNbErrors() ? errors_[size_t(i)].get() : nullptr;
+  }
+  void clearErrors() noexcept override { errors_.clear(); }
+
+ private:
+  static frontend::Model import(void const* data, std::size_t size, char const* path) {
+    if (!data) throw UserError("the model's address is null");
+    frontend::ImportOptions o;
+    std::string p = path ? path : "";
+    size_t slash = p.rfind('/');
+    if (path) o.directory = slash == std::string::npos ? "." : p.substr(0, slash + 1);
+    return frontend::importBytes({static_cast<const std::byte*>(data), size}, o);
+  }
+  template <typename F>
+  bool attempt(F f) noexcept {
+    return reporter_.guard(false, [&] {
+      try {
+        f();
+        return true;
+      } catch (const frontend::UnsupportedOperators& e) {
+        for (const auto& n : e.nodes)
+          errors_.push_back(std::make_unique<ParserError>(ErrorCode::kUNSUPPORTED_STATE, n.why, int32_t(n.index), n.name, n.op));
+        throw;
+      } catch (const UserError& e) {
+        errors_.push_back(std::make_unique<ParserError>(ErrorCode::kINVALID_ARGUMENT, e.what()));
+        throw;
+      }
+    });
+  }
+  Network& network_;
+  Reporter reporter_;
+  std::vector<std::unique_ptr<ParserError>> errors_;
+};
+
+}  // namespace
+}  // namespace rutter::api
+
+extern "C" void* rutterCreateOnnxParser(void* network, void* logger, int32_t apiVersion) noexcept {
+  auto* l = static_cast<rutter::ILogger*>(logger);
+  rutter::api::Reporter reporter(l);
+  return reporter.guard(static_cast<void*>(nullptr), [&]() -> void* {
+    if (!l || !network) throw rutter::UserError("createParser needs a network and a logger");
+    if (apiVersion < 1 || apiVersion > RUTTER_API_VERSION)
+      throw rutter::UserError("the program was compiled against version {} of Rutter's headers, this library has {}: use matching ones",
+                              apiVersion, RUTTER_API_VERSION);
+    auto* n = static_cast<rutter::api::Network*>(static_cast<rutter::INetworkDefinition*>(network));
+    return static_cast<rutter::onnx::IParser*>(new rutter::api::Parser(*n, l));
+  });
+}

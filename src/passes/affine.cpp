@@ -290,8 +290,11 @@ void FoldAffine::apply(ir::Graph& g, PassContext& ctx) const {
   applyRules(g, ctx, {ruleConvBatchNorm, ruleConvThenAffine, ruleAffineThenConv, ruleGemmScale});
 }
 
-void Decompose::apply(ir::Graph& g, PassContext& ctx) const {
-  applyRules(g, ctx, {ruleSplitBatchNorm, ruleGemm});
+void DecomposeGemm::apply(ir::Graph& g, PassContext& ctx) const {
+  applyRules(g, ctx, {ruleGemm});
+}
+void DecomposeBatchNorm::apply(ir::Graph& g, PassContext& ctx) const {
+  applyRules(g, ctx, {ruleSplitBatchNorm});
 }
 
 }  // namespace rutter::passes

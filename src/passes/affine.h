@@ -12,9 +12,15 @@ struct FoldAffine {
   void apply(ir::Graph& g, PassContext& ctx) const;
 };
 
-/// Every BatchNormalization that is left becomes Mul and Add, every Gemm MatMul, Mul and Add.
-struct Decompose {
-  std::string name() const { return "decompose"; }
+/// Every Gemm becomes MatMul, Mul and Add, constant operands transposed.
+struct DecomposeGemm {
+  std::string name() const { return "decompose_gemm"; }
+  void apply(ir::Graph& g, PassContext& ctx) const;
+};
+
+/// Every BatchNormalization that FoldAffine left becomes Mul and Add.
+struct DecomposeBatchNorm {
+  std::string name() const { return "decompose_batch_norm"; }
   void apply(ir::Graph& g, PassContext& ctx) const;
 };
 

@@ -15,9 +15,10 @@ std::vector<AnyPass> pipeline() {
       CommonNodes{},          // the same computation once
       MatchNormalisations{},  // layer norm, softmax
       MatchActivations{},     // GELU, SiLU, hard-swish
+      Reassociate{},          // constants in a row
+      DecomposeGemm{},        // MatMul, Mul, Add
       FoldAffine{},           // batch norm, scales and shifts into weights
-      Decompose{},            // what is left of batch norm; Gemm
-      FoldAffine{},           // scales that Gemm left
+      DecomposeBatchNorm{},   // what is left of it: Mul, Add
       MergeSiblings{},        // products and convolutions of one input
       FoldConstants{},
       Simplify{},

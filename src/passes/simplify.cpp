@@ -7,7 +7,11 @@ namespace rutter::passes {
 void Simplify::apply(ir::Graph& g, PassContext& ctx) const {
   applyRules(g, ctx,
              {ruleNoOp, ruleViewToReshape, ruleMergeReshapes, ruleMergeTransposes, ruleKeepDims, ruleDropExpand,
-              ruleAlgebra, ruleDivToMul, rulePow, ruleReassociate, ruleSinkReshape});
+              ruleAlgebra, ruleDivToMul, rulePow, ruleSinkReshape});
+}
+
+void Reassociate::apply(ir::Graph& g, PassContext& ctx) const {
+  applyRules(g, ctx, {ruleReassociate});
 }
 
 }  // namespace rutter::passes

@@ -34,10 +34,9 @@ std::string featureString(CpuFeatures f) {
   add(CpuFeature::kAvx512bw, "+avx512bw");
   add(CpuFeature::kAvx512dq, "+avx512dq");
   add(CpuFeature::kAvx512vl, "+avx512vl");
-  // Without these hints LLVM assumes the very first x86-64: it would avoid unaligned 16-byte accesses, and gathers and
-  // masks would be costed as slow.
-  s += s.empty() ? "" : ",";
-  return s + "+slow-3ops-lea,-slow-uamem-32,+fast-variable-perlane-shuffle,+false-deps-popcnt";
+  // How processors of the last decade are alike, where LLVM's plain x86-64 assumes older ones.
+  if (f.has(CpuFeature::kAvx2)) s += ",+fast-variable-crosslane-shuffle,+fast-variable-perlane-shuffle,-slow-3ops-lea";
+  return s;
 }
 void initialize() {
   static std::once_flag once;

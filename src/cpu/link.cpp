@@ -12,11 +12,12 @@
 #include <llvm/Object/ELFObjectFile.h>
 #include <llvm/Support/raw_ostream.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <mutex>
 
 #include "base/error.h"
@@ -41,35 +42,47 @@ class MemFile {
       s.remove_prefix(size_t(n));
     }
   }
-  std::string read() {
-    struct stat st{};
-    fstat(fd_, &st);
-    std::string out(size_t(st.st_size), 0);
-    size_t done = 0;
-    while (done < out.size()) {
-      ssize_t n = pread(fd_, out.data() + done, out.size() - done, off_t(done));
-      if (n <= 0) throw DeviceError("reading a memory file after linking failed: {}", std::strerror(errno));
-      done += size_t(n);
-    }
-    return out;
-  }
   std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
 
  private:
   int fd_;
+};
+// The output needs a directory: lld writes beside it and renames. In memory where there is such a file system.
+class TempDir {
+ public:
+  TempDir() {
+    for (std::string p : {std::string("/dev/shm/rutter-XXXXXX"), std::string("/tmp/rutter-XXXXXX")}) {
+      if (!mkdtemp(p.data())) continue;
+      path_ = p;
+      return;
+    }
+    throw DeviceError("no directory for linking in /dev/shm or /tmp: {}", std::strerror(errno));
+  }
+  ~TempDir() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
 };
 }  // namespace
 
 std::string linkObjects(const std::vector<std::string_view>& objects) {
   static std::mutex one;  // lld keeps its state in globals
   std::lock_guard lock(one);
-  MemFile out("rutter-so");
+  TempDir dir;
+  std::string out = dir.path() + "/kernels.so";
   std::vector<std::unique_ptr<MemFile>> files;
-  // One hash style and no build id: the bytes depend on the objects alone. Not memory-mapped: the output is a
+  // One hash style and no build id: the bytes depend on the objects alone.
   // descriptor.
   std::vector<std::string> args = {
-      "ld.lld",          "-shared", "-o",   out.path(),    "--hash-style=gnu", "--build-id=none",      "-z",
-      "noseparate-code", "-z",      "defs", "--threads=1", "--strip-all",      "--no-mmap-output-file"};
+      "ld.lld", "-shared",         "-o", out,    "--hash-style=gnu", "--build-id=none",
+      "-z",     "noseparate-code", "-z", "defs", "--threads=1",      "--strip-all",
+  };
   for (std::string_view o : objects) {
     files.push_back(std::make_unique<MemFile>("rutter-o"));
     files.back()->write(o);
@@ -81,7 +94,10 @@ std::string linkObjects(const std::vector<std::string_view>& objects) {
   llvm::raw_string_ostream os(text);
   auto r = lld::lldMain(argv, os, os, {{lld::Gnu, &lld::elf::link}});
   RUTTER_CHECK(r.retCode == 0 && r.canRunAgain, "linking {} kernels failed: {}", objects.size(), text);
-  return out.read();
+  std::ifstream file(out, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(file)), {});
+  if (!file.good() && !file.eof()) throw DeviceError("the linked kernels in {} cannot be read", out);
+  return bytes;
 }
 
 std::string disassembleObject(const std::string& object) {

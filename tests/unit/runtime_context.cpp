@@ -159,6 +159,61 @@ TEST(Context, OffsetsAndCopiesMoveTheRightBytes) {
   c.run();
   EXPECT_THAT(result, ElementsAre(1, 2, 3, 1, 2, 3, 99));
 }
+TEST(Context, ReferenceNodesRunTheirOracle) {
+  // y = transpose(x) by Transpose's oracle, with its attribute; the result passes through the arena to a kernel.
+  PlanBuilder p;
+  int two = p.constant(2), b = p.inputDim(0, 0), elements = p.mul(two, b), bytes = p.mul(elements, p.constant(4));
+  int x = p.io("x", true, {b, two}, {{1, 3, 4}, {2, 2, 2}}), y = p.io("y", false, {two, b});
+  int bx = p.ioBuffer(x, bytes), by = p.ioBuffer(y, bytes);
+  p.plan.arena_bytes = 32;
+  int middle = p.buffer(fb::Place::Arena, -1, 0, bytes);
+  auto operand = [](int buffer, std::vector<int> dims) {
+    auto o = std::make_unique<fb::OperandT>();
+    o->ref = std::make_unique<fb::Ref>(buffer, -1);
+    o->dtype = uint8_t(ir::DType::kF32);
+    o->dims = dims;
+    return o;
+  };
+  fb::ReferenceT r;
+  r.op = "Transpose";
+  r.attrs = encodeAttrs({{"perm", std::vector<int64_t>{1, 0}}});
+  r.inputs.push_back(operand(bx, {b, two}));
+  r.outputs.push_back(operand(middle, {two, b}));
+  p.instruction("turn").action.Set(std::move(r));
+  p.launch("double", "twice", {middle, by}, {}, elements).scratch = 64;
+  auto engine = p.load();
+  ASSERT_NE(engine->reference(0), nullptr);
+  EXPECT_EQ(engine->reference(0)->node.getInts("perm"), (std::vector<int64_t>{1, 0}));
+  Context c(engine, pool());
+  float in[6] = {0, 1, 2, 3, 4, 5}, out[6];
+  c.setInputShape(0, {3, 2});
+  c.setAddress(0, in);
+  c.setAddress(1, out);
+  c.run();
+  EXPECT_THAT(out, ElementsAre(0, 4, 8, 2, 6, 10));
+}
+TEST(Context, AReferenceNodeThatDisagreesWithThePlanFails) {
+  PlanBuilder p;
+  int two = p.constant(2), three = p.constant(3), bytes = p.constant(24);
+  int x = p.io("x", true, {three, two}, {{3, 3, 3}, {2, 2, 2}}), y = p.io("y", false, {three, two});
+  auto operand = [&](int buffer) {
+    auto o = std::make_unique<fb::OperandT>();
+    o->ref = std::make_unique<fb::Ref>(buffer, -1);
+    o->dims = {three, two};
+    return o;
+  };
+  fb::ReferenceT r;
+  r.op = "Transpose";
+  r.attrs = encodeAttrs({});
+  r.inputs.push_back(operand(p.ioBuffer(x, bytes)));
+  r.outputs.push_back(operand(p.ioBuffer(y, bytes)));
+  p.instruction("turn").action.Set(std::move(r));
+  Context c(p.load(), pool());
+  float in[6] = {}, out[6];
+  c.setAddress(0, in);
+  c.setAddress(1, out);
+  EXPECT_EQ(message<ExecutionError>([&] { c.run(); }), "layer 'turn' made float32[2,3] where float32[3,2] was planned");
+}
 TEST(Context, WeightsAreReadWhereTheFileIsMapped) {
   PlanBuilder p;
   static const float weights[4] = {1, 2, 3, 4};

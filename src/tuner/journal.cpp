@@ -147,11 +147,18 @@ std::unique_ptr<Journal> Journal::open(const std::string& path) {
   return j;
 }
 
+std::unique_ptr<Journal> Journal::inMemory(std::vector<Json> records) {
+  std::unique_ptr<Journal> j(new Journal("", -1));
+  j->records_ = std::move(records);
+  return j;
+}
+
 Journal::~Journal() {
-  ::close(fd_);
+  if (fd_ >= 0) ::close(fd_);
 }
 
 void Journal::append(const Json& record) {
+  if (fd_ < 0) return records_.push_back(record);
   const std::string line = journalLine(record);
   hook("journal.before");
   try {
@@ -168,7 +175,7 @@ void Journal::append(const Json& record) {
 }
 
 void Journal::sync() {
-  if (fsync(fd_) != 0 && errno != EINVAL && errno != EROFS)
+  if (fd_ >= 0 && fsync(fd_) != 0 && errno != EINVAL && errno != EROFS)
     throw DeviceError("cannot sync {}: {}", path_, strerror(errno));
 }
 

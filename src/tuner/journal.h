@@ -26,6 +26,8 @@ class Journal {
   /// Opens an existing journal to go on writing it: a torn last line is cut off.
   /// UserError if there is none, another process writes it, or it does not begin with a header record.
   static std::unique_ptr<Journal> open(const std::string& path);
+  /// One that lives in memory only, holding `records`: for replay and tests.
+  static std::unique_ptr<Journal> inMemory(std::vector<Json> records);
   ~Journal();
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;

@@ -103,25 +103,27 @@ BaselineRecord baselineFromJson(const Json& j) {
 }
 
 Json toJson(const CandidateRecord& r) {
-  return {{"type", "candidate"},
-          {"iter", r.iter},
-          {"phase", r.phase},
-          {"build_route", r.route},
-          {"status", statusName(r.status)},
-          {"error_message", r.error},
-          {"accuracy_loss", lossesToJson(r.losses)},
-          {"relative_error", orNull(r.relativeError)},
-          {"gpu_time", orNull(r.ms)},
-          {"log_ratios", r.logRatios},
-          {"decision", r.decision},
-          {"engine_hash", r.engineHash},
-          {"same_as", orNull(r.sameAs)},
-          {"knobs_read", r.knobsRead},
-          {"build_ms", r.buildMs},
-          {"busy_s", r.busySeconds},
-          {"peak_bytes", r.peakBytes},
-          {"host", r.host},
-          {"time", r.time}};
+  Json j = {{"type", "candidate"},
+            {"iter", r.iter},
+            {"phase", r.phase},
+            {"build_route", r.route},
+            {"status", statusName(r.status)},
+            {"error_message", r.error},
+            {"accuracy_loss", lossesToJson(r.losses)},
+            {"relative_error", orNull(r.relativeError)},
+            {"gpu_time", orNull(r.ms)},
+            {"log_ratios", r.logRatios},
+            {"decision", r.decision},
+            {"engine_hash", r.engineHash},
+            {"same_as", orNull(r.sameAs)},
+            {"knobs_read", r.knobsRead},
+            {"build_ms", r.buildMs},
+            {"busy_s", r.busySeconds},
+            {"peak_bytes", r.peakBytes},
+            {"host", r.host},
+            {"time", r.time}};
+  if (!r.layerMs.empty()) j["layer_ms"] = r.layerMs;
+  return j;
 }
 
 CandidateRecord candidateFromJson(const Json& j) {
@@ -142,6 +144,7 @@ CandidateRecord candidateFromJson(const Json& j) {
   read(j, "build_ms", r.buildMs);
   read(j, "busy_s", r.busySeconds);
   read(j, "peak_bytes", r.peakBytes);
+  read(j, "layer_ms", r.layerMs);
   read(j, "host", r.host);
   read(j, "time", r.time);
   return r;

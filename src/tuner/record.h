@@ -50,6 +50,7 @@ struct CandidateRecord {
   std::vector<std::string> knobsRead;
   double buildMs = 0, busySeconds = 0;
   int64_t peakBytes = 0;
+  std::map<std::string, double> layerMs;  ///< by name of a layer's first origin; only where a strategy wants it
   std::string host, time;
 };
 

@@ -119,6 +119,7 @@ struct TuneResult {
   int processes = 0;               ///< fresh processes behind `confirmed`
   std::optional<double> defaultMs, bestMs;
   std::optional<std::map<std::string, double>> losses;  ///< of the winner
+  std::optional<double> relativeError;                  ///< of the winner against the oracle, largest over outputs
   std::map<std::string, int64_t> counts;                ///< status -> candidates; also "same" (equal engines)
   int64_t candidates = 0, distinctEngines = 0;
   double elapsedSeconds = 0, busySeconds = 0;  ///< busy: building or measuring candidates

@@ -1,0 +1,75 @@
+// The search's policy: pure functions of recorded numbers.
+#include <algorithm>
+#include <cmath>
+
+#include "tuner/search.h"
+
+namespace rutter::tuner {
+
+std::string Recorded::sampleKey(const std::string& route, const std::string& stage, int index) {
+  return fmt::format("{}\n{}\n{}", stage, index, route);
+}
+
+bool isDecision(const Json& j) {
+  const std::string type = j.value("type", "");
+  return type == "strategy" || type == "rank" || type == "confirm" || type == "winner";
+}
+
+Recorded::Recorded(const std::vector<Json>& records) {
+  for (const Json& j : records) {
+    const std::string type = j.value("type", "");
+    if (type == "session") searchEnds.clear();  // what an earlier session stopped at does not bind this one
+    if (type == "baseline") baseline = baselineFromJson(j);
+    if (type == "candidate") {
+      CandidateRecord r = candidateFromJson(j);
+      nextIter = std::max(nextIter, r.iter + 1);
+      if (r.status == Status::kInterrupted)
+        interrupted[r.route] = r.iter;
+      else
+        candidates[r.route] = std::move(r);
+    }
+    if (type == "samples") {
+      SampleRecord r = sampleFromJson(j);
+      if (r.status != Status::kInterrupted) samples[sampleKey(r.route, r.stage, r.index)] = std::move(r);
+    }
+    if (type == "strategy" && j.value("event", "") == "search_end") searchEnds.push_back(j.value("asked", int64_t(0)));
+  }
+}
+
+std::vector<Ranked> rankCandidates(const std::map<std::string, CandidateRecord>& candidates,
+                                   const std::map<std::string, std::vector<double>>& processes) {
+  std::vector<Ranked> ranked;
+  for (const auto& [route, c] : candidates) {
+    if (c.status != Status::kOk || c.sameAs || c.logRatios.empty()) continue;
+    std::vector<double> scores{median(c.logRatios)};
+    if (auto it = processes.find(route); it != processes.end())
+      scores.insert(scores.end(), it->second.begin(), it->second.end());
+    const double score = median(scores);
+    if (score > 0) ranked.push_back({c.iter, route, score});
+  }
+  std::sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
+    return a.score != b.score ? a.score > b.score : a.iter < b.iter;  // ties: the earlier one
+  });
+  return ranked;
+}
+
+double reserveSeconds(size_t contenders, double processSeconds, double budgetSeconds) {
+  size_t processes = 0, left = contenders;
+  for (const Stage& s : kStages) {
+    if (left <= size_t(kFinalists)) break;
+    left = std::min(left, size_t(s.keep));
+    processes += left * size_t(s.processes);
+  }
+  processes += std::min(left, size_t(kFinalists)) * size_t(kLooks[0]);
+  const double want = double(processes) * processSeconds + 0.3;  // the winner's engine is written too
+  return budgetSeconds > 0 ? std::min(want, 0.45 * budgetSeconds) : want;
+}
+
+std::optional<ConfirmRecord> chooseWinner(const std::vector<ConfirmRecord>& confirmed) {
+  std::optional<ConfirmRecord> best;
+  for (const ConfirmRecord& c : confirmed)
+    if (c.faster && (!best || c.lo > best->lo || (c.lo == best->lo && c.iter < best->iter))) best = c;
+  return best;
+}
+
+}  // namespace rutter::tuner

@@ -1,0 +1,449 @@
+#include "tuner/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+
+#include "base/log.h"
+#include "tuner/cache.h"
+
+namespace rutter::tuner {
+namespace {
+
+// What a decision record says, without the moment at which it was made.
+std::string contentOf(Json j) {
+  j.erase("t");
+  return j.dump();
+}
+
+}  // namespace
+
+Search::Search(SearchConfig config, Runner& runner, Pacer& pacer, Journal& journal, TuneListener& listener)
+    : config_(std::move(config)),
+      runner_(runner),
+      pacer_(pacer),
+      journal_(journal),
+      listener_(listener),
+      recorded_(journal.records()) {
+  for (const Json& j : journal.records())
+    if (isDecision(j)) written_.insert(contentOf(j));
+}
+
+void Search::append(const Json& record) {
+  // A decision made again on the same numbers is the same decision: continuing a search does not repeat it.
+  if (isDecision(record) && !written_.insert(contentOf(record)).second) return;
+  Json stamped = record;
+  stamped["t"] = std::round(pacer_.elapsed() * 1000) / 1000;
+  journal_.append(stamped);
+}
+
+void Search::takeBaseline() {
+  progress("baseline");
+  if (recorded_.baseline && recorded_.baseline->status == Status::kOk) {
+    baseline_ = *recorded_.baseline;
+  } else {
+    baseline_ = runner_.baseline();
+    if (baseline_.status != Status::kInterrupted) append(toJson(baseline_));
+  }
+  switch (baseline_.status) {
+    case Status::kOk:
+      break;
+    case Status::kInterrupted:
+      break;
+    case Status::kInaccurate:
+      if (config_.requireAccurateDefault)
+        throw UserError(
+            "the default engine's outputs are not close enough to the oracle's ({}), so no candidate can be "
+            "judged; give --loadInputs, --loadRefOutputs and --accuracyThreshold",
+            baseline_.error);
+      listener_.onMessage(
+          int(Severity::kWarning),
+          fmt::format("the default engine itself does not meet the threshold ({}): the reference or the "
+                      "threshold is wrong",
+                      baseline_.error));
+      break;
+    default:
+      throw UserError("the default route {}: {}; there is nothing to compare candidates with",
+                      baseline_.status == Status::kHung ? "hangs" : "does not run", baseline_.error);
+  }
+}
+
+double Search::processSeconds() const {
+  std::vector<double> seconds;
+  for (const auto& [route, c] : known_)
+    if (c.status == Status::kOk && !c.sameAs) seconds.push_back(std::max(0.0, c.busySeconds - c.buildMs / 1000));
+  return seconds.empty() ? baseline_.runSeconds : median(std::move(seconds));
+}
+
+bool Search::outOfTime(double reserve) const {
+  return config_.budgetSeconds > 0 && pacer_.elapsed() + reserve >= config_.budgetSeconds;
+}
+
+void Search::progress(const char* phase) {
+  Progress p;
+  p.done = int64_t(known_.size());
+  if (strategy_)
+    if (auto n = strategy_->planned(); n && *n < (uint64_t(1) << 62)) p.planned = int64_t(*n);
+  p.phase = phase;
+  p.elapsedSeconds = pacer_.elapsed();
+  if (config_.budgetSeconds > 0) p.etaSeconds = std::max(0.0, config_.budgetSeconds - p.elapsedSeconds);
+  if (p.planned && p.done > 0) {
+    const double left = double(std::max<int64_t>(0, *p.planned - p.done)) * busy_ / double(p.done) +
+                        reserveSeconds(size_t(kFinalists), processSeconds(), config_.budgetSeconds);
+    p.etaSeconds = std::min(left, p.etaSeconds.value_or(left));
+  }
+  if (auto ranked = rankCandidates(known_, processes_); !ranked.empty()) p.best = infoOf(known_.at(ranked[0].route));
+  listener_.onProgress(p);
+}
+
+void Search::finish(CandidateRecord r, bool fresh) {
+  if (fresh) {
+    r.host = hostName();
+    r.time = timeStamp();
+    append(toJson(r));
+    if (!config_.cacheFile.empty()) {
+      std::ofstream out(config_.cacheFile, std::ios::binary | std::ios::app);
+      out << cacheLine(r, nullptr) << std::flush;
+      if (!out) throw DeviceError("cannot write {}", config_.cacheFile);
+    }
+    if (config_.saveAllEngines && r.status == Status::kOk)
+      runner_.save(r.iter, r.route, fmt::format("{}.iter{}", config_.saveEngine, r.iter));
+    listener_.onEnd(infoOf(r));
+  }
+  busy_ += r.busySeconds;
+  if (r.status == Status::kInterrupted) {
+    recorded_.interrupted[r.route] = r.iter;
+    return;
+  }
+  if (!r.decision.empty() && !r.sameAs) byDecision_.try_emplace(r.decision, r.iter, r.route);
+  Tell t{r.status, r.logRatios, r.layerMs};
+  known_[r.route] = std::move(r);
+  tell(t);
+}
+
+void Search::tell(const Tell& t) {
+  strategy_->tell(t);
+  noteEvents();
+}
+
+void Search::noteEvents() {
+  for (Json& e : strategy_->takeEvents()) {
+    listener_.onMessage(int(Severity::kInfo), e.value("text", ""));
+    Json record = {{"type", "strategy"}, {"name", strategy_->name()}};
+    record.update(e);
+    append(record);
+  }
+}
+
+void Search::oneCandidate(const Ask& ask) {
+  if (auto it = known_.find(ask.route); it != known_.end()) {
+    tell({it->second.status, it->second.logRatios, it->second.layerMs});
+    return;
+  }
+  if (auto it = recorded_.candidates.find(ask.route); it != recorded_.candidates.end())
+    return finish(it->second, false);
+
+  CandidateRecord r;
+  auto again = recorded_.interrupted.find(ask.route);
+  r.iter = again != recorded_.interrupted.end() ? again->second : recorded_.nextIter++;
+  listener_.onBegin(r.iter, ask.route);
+  const double begin = pacer_.elapsed();
+  Decision d = runner_.decide(ask.route);
+  if (d.status != Status::kOk) {
+    r.status = d.status;
+    r.error = d.error;
+    r.busySeconds = pacer_.elapsed() - begin;
+  } else if (config_.dedupe && d.hash == baseline_.decision) {
+    r.status = baseline_.status;
+    r.error = baseline_.error;
+    r.sameAs = -1;
+    r.ms = baseline_.ms;
+    r.losses = baseline_.losses;
+    r.relativeError = baseline_.relativeError;
+    r.engineHash = baseline_.engineHash;
+    if (r.status == Status::kOk) r.logRatios = {0};
+  } else if (auto same = byDecision_.find(d.hash); config_.dedupe && same != byDecision_.end()) {
+    const int64_t iter = r.iter;
+    r = known_.at(same->second.second);
+    r.iter = iter;
+    r.sameAs = same->second.first;
+    r.busySeconds = r.buildMs = 0;
+  } else {
+    const int64_t iter = r.iter;
+    r = runner_.candidate(iter, ask.route);
+    r.iter = iter;
+    r.busySeconds = pacer_.elapsed() - begin;
+  }
+  r.route = ask.route;
+  r.phase = ask.phase;
+  r.decision = d.hash;
+  r.knobsRead = d.knobsRead;
+  finish(std::move(r), true);
+}
+
+bool Search::searchPhase() {
+  const char* reason = "done";
+  bool more = true;
+  size_t phase = 0;
+  if (config_.recordedOnly)
+    while (phase < recorded_.searchEnds.size() && recorded_.searchEnds[phase] <= asked_ && asked_ > 0) phase++;
+  while (true) {
+    if (config_.recordedOnly && phase < recorded_.searchEnds.size() && asked_ >= recorded_.searchEnds[phase]) break;
+    const size_t contenders = rankCandidates(known_, processes_).size();
+    if (!config_.recordedOnly) {
+      if (pacer_.stopLevel() > 0)
+        reason = "stopped";
+      else if (config_.maxCandidates >= 0 && asked_ >= config_.maxCandidates)
+        reason = "maxCandidates", more = false;
+      else if (outOfTime(reserveSeconds(std::max<size_t>(contenders, 1), processSeconds(), config_.budgetSeconds)))
+        reason = "time";
+      if (reason != std::string_view("done")) {
+        // What is recorded costs no time: it is taken over even if none is left.
+        std::optional<Ask> ask;
+        while (more && (ask = strategy_->ask())) {
+          if (!recorded_.candidates.count(ask->route) && !known_.count(ask->route)) break;
+          asked_++;
+          oneCandidate(*ask);
+        }
+        break;
+      }
+    }
+    std::optional<Ask> ask = strategy_->ask();
+    if (!ask) {
+      more = false;
+      break;
+    }
+    if (config_.recordedOnly && !recorded_.candidates.count(ask->route) && !known_.count(ask->route)) break;
+    asked_++;
+    oneCandidate(*ask);
+    if (recorded_.interrupted.count(ask->route) && !known_.count(ask->route)) {
+      reason = pacer_.stopLevel() > 0 ? "stopped" : "time";
+      break;
+    }
+    progress("search");
+  }
+  append({{"type", "strategy"},
+          {"name", strategy_->name()},
+          {"event", "search_end"},
+          {"reason", reason},
+          {"asked", asked_}});
+  return more;
+}
+
+std::optional<SampleRecord> Search::sample(const Ranked& c, const std::string& stage, int index) {
+  const auto it = recorded_.samples.find(Recorded::sampleKey(c.route, stage, index));
+  if (it != recorded_.samples.end()) return it->second;
+  if (config_.recordedOnly || pacer_.stopLevel() > 1 || outOfTime(0)) return std::nullopt;
+  const double begin = pacer_.elapsed();
+  SampleRecord r = runner_.sample(c.iter, c.route, stage, index);
+  if (r.status == Status::kInterrupted) return std::nullopt;
+  r.iter = c.iter;
+  r.route = c.route;
+  r.stage = stage;
+  r.index = index;
+  r.busySeconds = pacer_.elapsed() - begin;
+  busy_ += r.busySeconds;
+  append(toJson(r));
+  recorded_.samples[Recorded::sampleKey(c.route, stage, index)] = r;
+  return r;
+}
+
+ConfirmRecord Search::confirmOne(const Ranked& c, int finalists) {
+  const std::string stage = config_.epoch ? fmt::format("confirm@{}", config_.epoch) : "confirm";
+  ConfirmRecord r;
+  r.iter = c.iter;
+  r.route = c.route;
+  r.finalists = finalists;
+  std::vector<double> ratios;
+  const ConfirmRule rule{config_.minGain, finalists, 0.05};
+  while (true) {
+    const Confirmation now = confirm(ratios, rule);
+    r.processes = int(ratios.size());
+    r.center = now.center;
+    r.lo = now.interval.lo;
+    r.hi = now.interval.hi;
+    if (now.verdict != Verdict::kMore) {
+      r.faster = now.verdict == Verdict::kFaster;
+      return r;
+    }
+    if (!config_.recordedOnly && pacer_.stopLevel() == 1 && int(ratios.size()) >= kLooks[0]) {
+      r.reason = "stopped";
+      return r;
+    }
+    std::optional<SampleRecord> s = sample(c, stage, int(ratios.size()));
+    if (!s) {
+      // Out of time after the fewest processes that make a claim: it stands if all of them agree.
+      r.reason = "time";
+      r.faster = ratios.size() >= 5 && now.interval.tail <= 0.05 && r.lo > std::log1p(config_.minGain);
+      return r;
+    }
+    if (s->status != Status::kOk || s->logRatios.empty()) {
+      bad_.insert(c.route);
+      r.reason = fmt::format("{} in a fresh process: {}", statusName(s->status), s->error);
+      return r;
+    }
+    ratios.push_back(s->logRatio());
+    progress("confirm");
+  }
+}
+
+std::vector<ConfirmRecord> Search::finals() {
+  auto contenders = [&] {
+    std::vector<Ranked> ranked = rankCandidates(known_, processes_);
+    std::erase_if(ranked, [&](const Ranked& r) { return bad_.count(r.route) > 0; });
+    return ranked;
+  };
+  std::vector<Ranked> ranked = contenders();
+  const bool brief = pacer_.stopLevel() > 0;
+  for (const Stage& stage : kStages) {
+    if (brief || int(ranked.size()) <= kFinalists) break;
+    ranked.resize(std::min(ranked.size(), size_t(stage.keep)));
+    std::vector<int64_t> keep;
+    for (const Ranked& c : ranked) keep.push_back(c.iter);
+    runner_.keepOnly(keep);
+    std::set<std::string> in;
+    for (const Ranked& c : ranked) {
+      in.insert(c.route);
+      std::vector<double>& scores = processes_[c.route];
+      scores.clear();
+      for (const Stage& s : kStages) {  // what earlier stages measured counts on
+        for (int i = 0; i < s.processes; i++) {
+          const bool now = &s == &stage;
+          if (!now && !recorded_.samples.count(Recorded::sampleKey(c.route, s.name, i))) continue;
+          std::optional<SampleRecord> r = sample(c, s.name, i);
+          if (!r) continue;
+          if (r->status != Status::kOk || r->logRatios.empty())
+            bad_.insert(c.route);
+          else
+            scores.push_back(r->logRatio());
+        }
+        if (&s == &stage) break;
+      }
+      progress("rank");
+    }
+    ranked = contenders();
+    std::erase_if(ranked, [&](const Ranked& r) { return !in.count(r.route); });
+    Json order = Json::array();
+    for (const Ranked& c : ranked) order.push_back({{"iter", c.iter}, {"score", c.score}});
+    append({{"type", "rank"}, {"stage", stage.name}, {"order", order}});
+  }
+  ranked.resize(std::min(ranked.size(), size_t(brief ? 1 : kFinalists)));
+  std::vector<ConfirmRecord> out;
+  for (const Ranked& c : ranked) {
+    ConfirmRecord r = confirmOne(c, int(ranked.size()));
+    append(toJson(r));
+    out.push_back(std::move(r));
+  }
+  return out;
+}
+
+void Search::publish(std::vector<ConfirmRecord> confirmed) {
+  // What was confirmed before stays in the race, even if others ranked better since.
+  for (const ConfirmRecord& old : confirmed_) {
+    const bool again = std::any_of(confirmed.begin(), confirmed.end(), [&](auto& c) { return c.route == old.route; });
+    if (!again && !bad_.count(old.route)) confirmed.push_back(old);
+  }
+  confirmed_ = std::move(confirmed);
+  std::optional<ConfirmRecord> best = chooseWinner(confirmed_);
+  WinnerRecord w;
+  if (best) {
+    w.iter = best->iter;
+    w.route = best->route;
+    w.center = best->center;
+    w.lo = best->lo;
+    w.hi = best->hi;
+    w.processes = best->processes;
+    w.engineHash = known_.at(best->route).engineHash;
+  } else {
+    w.engineHash = baseline_.engineHash;
+    w.reason = "no improvement found";
+  }
+  const bool changed = !winner_ || winner_->iter != w.iter || winner_->route != w.route;
+  winner_ = w;
+  append(toJson(w));
+  if (!changed || config_.recordedOnly) return;
+  journal_.sync();
+  const bool anyOk = known_.empty() || std::any_of(known_.begin(), known_.end(),
+                                                   [](const auto& c) { return c.second.status == Status::kOk; });
+  if (!config_.saveEngine.empty() && (best || (anyOk && baseline_.status == Status::kOk)))
+    runner_.save(w.iter, w.route, config_.saveEngine);
+}
+
+TuneResult Search::summary() {
+  TuneResult r;
+  for (const auto& [route, c] : known_) {
+    r.counts[statusName(c.status)]++;
+    if (c.sameAs)
+      r.counts["same"]++;
+    else if (!c.decision.empty() && c.status != Status::kRejected)
+      r.distinctEngines++;
+  }
+  for (const auto& [route, iter] : recorded_.interrupted)
+    if (!known_.count(route)) r.counts[statusName(Status::kInterrupted)]++;
+  r.candidates = int64_t(known_.size());
+  r.defaultMs = baseline_.ms;
+  r.elapsedSeconds = pacer_.elapsed();
+  r.busySeconds = busy_;
+  r.interrupted = pacer_.stopLevel() > 0;
+  r.journalPath = journal_.path();
+  r.cachePath = config_.cacheFile;
+  r.losses = baseline_.losses;
+  const bool any = r.counts["ok"] > 0;
+  if (winner_ && winner_->iter >= 0) {
+    r.outcome = TuneResult::Outcome::kImproved;
+    r.winnerIter = winner_->iter;
+    r.route = winner_->route;
+    r.confirmed = Ratio{std::exp(winner_->center), std::exp(winner_->lo), std::exp(winner_->hi)};
+    r.processes = winner_->processes;
+    r.losses = known_.at(winner_->route).losses;
+    r.relativeError = known_.at(winner_->route).relativeError;
+    if (r.defaultMs) r.bestMs = *r.defaultMs / r.confirmed->ratio;
+  } else if (any || known_.empty()) {
+    r.outcome = baseline_.status == Status::kOk ? TuneResult::Outcome::kNoImprovement : TuneResult::Outcome::kFailed;
+    r.reason =
+        baseline_.status == Status::kOk ? "no improvement found" : "the default engine failed: " + baseline_.error;
+    r.relativeError = baseline_.relativeError;
+    r.bestMs = r.defaultMs;
+  } else {
+    r.outcome = TuneResult::Outcome::kFailed;
+    std::string classes;
+    for (const auto& [name, n] : r.counts)
+      if (name != "same" && n > 0) classes += fmt::format("{}{} {}", classes.empty() ? "" : ", ", n, name);
+    r.reason = "every candidate was turned down: " + classes;
+  }
+  std::erase_if(r.counts, [](const auto& c) { return c.second == 0; });
+  if (winner_ && !config_.saveEngine.empty() && r.outcome != TuneResult::Outcome::kFailed)
+    r.enginePath = config_.saveEngine;
+  return r;
+}
+
+TuneResult Search::run(const std::function<std::unique_ptr<Strategy>(const BaselineRecord&)>& makeStrategy) {
+  if (!config_.cacheFile.empty()) syncCache(config_.cacheFile, journal_.records());
+  takeBaseline();
+  if (baseline_.status == Status::kInterrupted) return summary();
+  strategy_ = makeStrategy(baseline_);
+  noteEvents();
+  // Routes of an earlier expression stay in the race when a search is extended.
+  if (config_.epoch > 0)
+    for (const auto& [route, c] : recorded_.candidates) {
+      if (!c.decision.empty() && !c.sameAs) byDecision_.try_emplace(c.decision, c.iter, c.route);
+      known_[route] = c;
+    }
+  while (true) {
+    const int64_t before = asked_;
+    const bool more = searchPhase();
+    if (before > 0 && asked_ == before) break;  // nothing new to rank
+    if (pacer_.stopLevel() < 2) publish(finals());
+    // Ranking and confirming may have cost less than was kept back: the rest is searched, too.
+    if (config_.recordedOnly) {
+      if (recorded_.searchEnds.empty() || asked_ >= recorded_.searchEnds.back()) break;
+      continue;
+    }
+    if (!more || config_.budgetSeconds <= 0 || pacer_.stopLevel() > 0) break;
+    if (outOfTime(std::max(0.06 * config_.budgetSeconds, 3 * processSeconds()))) break;
+  }
+  if (!config_.cacheFile.empty()) syncCache(config_.cacheFile, journal_.records());
+  return summary();
+}
+
+}  // namespace rutter::tuner

@@ -1,0 +1,151 @@
+#pragma once
+// The search: asks a strategy, has routes built and measured, ranks, confirms, names a winner, and records every step.
+// All policy is here, as pure functions of recorded numbers; processes and clocks are behind Runner and Pacer.
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tuner/journal.h"
+#include "tuner/strategy.h"
+
+namespace rutter::tuner {
+
+/// What a route decides, without emitting anything.
+struct Decision {
+  Status status = Status::kOk;  ///< kRejected, kCrashed or kHung if the decision itself failed
+  std::string error, hash;
+  std::vector<std::string> knobsRead;
+};
+
+/// Builds and measures. An implementation may be real (processes), synthetic, or a recording.
+class Runner {
+ public:
+  virtual ~Runner() = default;
+  virtual BaselineRecord baseline() = 0;
+  virtual Decision decide(const std::string& route) = 0;
+  /// Builds, checks and ranks in one process. Fills everything but iter, phase, host and time. kInterrupted if stopped
+  /// by the user or the time budget.
+  virtual CandidateRecord candidate(int64_t iter, const std::string& route) = 0;
+  /// One fresh process. `index` odd swaps the order.
+  virtual SampleRecord sample(int64_t iter, const std::string& route, const std::string& stage, int index) = 0;
+  /// Writes the engine of `route` (of the default if iter is -1) to `path`, checked and renamed into place. Returns
+  /// its hash. UserError or DeviceError if that fails.
+  virtual std::string save(int64_t iter, const std::string& route, const std::string& path) = 0;
+  /// Engines of other candidates will not be asked for soon and may be dropped.
+  virtual void keepOnly(const std::vector<int64_t>& iters) {}
+};
+
+/// Time and the user's wish to stop.
+class Pacer {
+ public:
+  virtual ~Pacer() = default;
+  virtual double elapsed() = 0;  ///< seconds of this search so far, all sessions together
+  virtual int stopLevel() = 0;   ///< 0 go on, 1 finish briefly, 2 end at once
+};
+
+struct SearchConfig {
+  double budgetSeconds = -1;
+  int64_t maxCandidates = -1;
+  double minGain = 0.01;
+  bool recordedOnly = false;           ///< replay: nothing is measured; phases end where they ended
+  bool dedupe = true;                  ///< tests of A/A turn it off
+  bool requireAccurateDefault = true;  ///< an inaccurate default ends the search (no threshold of the user's own)
+  int epoch = 0;                       ///< how often the search was extended: confirmations are made anew
+  std::string saveEngine;
+  bool saveAllEngines = false;
+  std::string cacheFile;  ///< "" = no view is written
+};
+
+/// A journal's records, by what a search would ask for.
+class Recorded {
+ public:
+  Recorded() = default;
+  explicit Recorded(const std::vector<Json>& records);
+  std::optional<BaselineRecord> baseline;
+  std::map<std::string, CandidateRecord> candidates;  ///< by route; the last record, interrupted ones left out
+  std::map<std::string, int64_t> interrupted;         ///< route -> iter, to be used again
+  std::map<std::string, SampleRecord> samples;        ///< by sampleKey
+  std::vector<int64_t> searchEnds;                    ///< asks after which each search phase ended
+  int64_t nextIter = 0;
+  static std::string sampleKey(const std::string& route, const std::string& stage, int index);
+};
+
+// ---- policy ----
+
+/// True for records that follow from others (strategy, rank, confirm, winner).
+bool isDecision(const Json& record);
+
+struct Ranked {
+  int64_t iter = 0;
+  std::string route;
+  double score = 0;  ///< log ratio
+};
+/// Candidates that may win, best first: ok, with an engine of their own, faster than the default by their score.
+/// Score: the median over all fresh processes that measured it so far, the ranking process included.
+std::vector<Ranked> rankCandidates(const std::map<std::string, CandidateRecord>& candidates,
+                                   const std::map<std::string, std::vector<double>>& processes);
+/// Successive halving: how many go on, and in how many fresh processes each is measured, stage by stage.
+struct Stage {
+  const char* name;
+  int keep, processes;
+};
+inline constexpr Stage kStages[] = {{"rank1", 6, 1}, {"rank2", 3, 2}};
+inline constexpr int kFinalists = 2;
+/// Seconds to keep back for ranking and confirming, given how long a fresh process takes; at most 45 % of the budget.
+double reserveSeconds(size_t contenders, double processSeconds, double budgetSeconds);
+/// Highest lower bound among those that are faster; none: no improvement.
+std::optional<ConfirmRecord> chooseWinner(const std::vector<ConfirmRecord>& confirmed);
+
+/// Runs one search. Whatever `journal` already holds is taken over; new records are appended to it.
+class Search {
+ public:
+  Search(SearchConfig config, Runner& runner, Pacer& pacer, Journal& journal, TuneListener& listener);
+  /// `makeStrategy` is called once the default has been built and measured.
+  TuneResult run(const std::function<std::unique_ptr<Strategy>(const BaselineRecord&)>& makeStrategy);
+
+ private:
+  void append(const Json& record);
+  void takeBaseline();
+  bool searchPhase();  // false: the strategy is at its end
+  void oneCandidate(const Ask& ask);
+  void finish(CandidateRecord r, bool fresh);
+  std::vector<ConfirmRecord> finals();
+  std::optional<SampleRecord> sample(const Ranked& c, const std::string& stage, int index);
+  ConfirmRecord confirmOne(const Ranked& c, int finalists);
+  void tell(const Tell& t);
+  void noteEvents();
+  void publish(std::vector<ConfirmRecord> confirmed);
+  TuneResult summary();
+  void progress(const char* phase);
+  double processSeconds() const;
+  bool outOfTime(double reserve) const;
+
+  SearchConfig config_;
+  Runner& runner_;
+  Pacer& pacer_;
+  Journal& journal_;
+  TuneListener& listener_;
+  Recorded recorded_;
+  std::unique_ptr<Strategy> strategy_;
+  BaselineRecord baseline_;
+  std::map<std::string, CandidateRecord> known_;                       // every candidate of the search, by route
+  std::map<std::string, std::vector<double>> processes_;               // route -> log ratios of fresh ranking processes
+  std::map<std::string, std::pair<int64_t, std::string>> byDecision_;  // decision -> iter, route
+  std::set<std::string> written_;                                      // decisions that the journal holds, as text
+  std::set<std::string> bad_;                                          // finalists that failed in a fresh process
+  std::vector<ConfirmRecord> confirmed_;
+  std::optional<WinnerRecord> winner_;
+  int64_t asked_ = 0;
+  double busy_ = 0;
+};
+
+/// Re-runs the decisions of a finished journal on its own numbers. Returns the records that a search on those numbers
+/// would write (strategy, rank, confirm, winner), to be compared with the journal's.
+/// UserError if a number is missing.
+std::vector<Json> replay(const std::vector<Json>& journal, SearchConfig config,
+                         const std::function<std::unique_ptr<Strategy>(const BaselineRecord&)>& makeStrategy);
+
+}  // namespace rutter::tuner

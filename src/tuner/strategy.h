@@ -1,0 +1,59 @@
+#pragma once
+// Strategies: what to try next, through one ask/tell interface. They see recorded numbers only, never a device or a
+// clock: the same answers give the same questions, which is how a search is replayed, continued and tested.
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "knobs/expression.h"
+#include "tuner/record.h"
+
+namespace rutter::tuner {
+
+struct Ask {
+  std::string route;
+  int phase = 1;
+};
+/// The outcome of an asked route. An engine equal to a known one brings that one's numbers.
+struct Tell {
+  Status status = Status::kOk;
+  std::vector<double> logRatios;  ///< rounds of the ranking process against the default route; above 0 is faster
+  std::map<std::string, double> layerMs;  ///< by first origin; empty if it was not wanted
+};
+
+class Strategy {
+ public:
+  virtual ~Strategy() = default;
+  virtual const char* name() const = 0;
+  /// The next route, or none at the end. Every ask is answered by one tell before the next ask.
+  virtual std::optional<Ask> ask() = 0;
+  virtual void tell(const Tell& outcome) = 0;
+  /// How many asks there will be in all, as far as it is known.
+  virtual std::optional<uint64_t> planned() const { return std::nullopt; }
+  /// Decisions since the last call, for the journal: each has "event" and "text" (one line for people).
+  std::vector<Json> takeEvents() { return std::exchange(events_, {}); }
+
+ protected:
+  std::vector<Json> events_;
+};
+
+/// fast, full, mixed (spec section 3).
+std::unique_ptr<Strategy> makeSpecStrategy(SearchKind kind, knobs::Expression expression);
+
+/// What the friendly form knows: where the default engine's time goes, and which knobs each layer read.
+struct HotSpace {
+  const knobs::Registry* registry = nullptr;
+  std::vector<LayerTime> layers;
+  std::vector<std::string> knobsRead;  ///< also by decisions about the whole model
+  bool lossy = false;                  ///< the user gave an accuracy threshold
+};
+/// `--tune`: values of the hottest knobs one by one for the whole model, each judged layer by layer from its profile;
+/// then routes assembled from what helped where (scoped to layers where they disagree); then changes to the best of
+/// those, as long as they help.
+std::unique_ptr<Strategy> makeTuneStrategy(HotSpace space);
+/// The hottest knobs with their values, as an expression for people and for the cache's header.
+std::string hotExpression(const HotSpace& space, size_t knobs);
+
+}  // namespace rutter::tuner

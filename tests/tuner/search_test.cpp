@@ -1,0 +1,399 @@
+#include "tuner/search.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "tuner/world.h"
+
+namespace rutter::tuner {
+namespace {
+
+using test::SimPacer;
+using test::SimRunner;
+using test::World;
+
+Json example() {
+  return {{"knobs", {{"-fuse", "on|off"}, {"-tile", "32|16|64"}, {"-unroll", "1|2"}}},
+          {"layers",
+           {{"l",
+             {{"ms", 10},
+              {"effects", {{"-unroll=2", 1.04}, {"-tile=16", 0.91}, {"-tile=64", 1.02}, {"-fuse=off", 0.95}}}}}}},
+          {"run_sigma", 0.001},
+          {"process_sigma", 0.004}};
+}
+const char kExample[] = "-fuse=[on|off] -tile=[16|32|64] -unroll=[1|2]";
+
+// One search over a world; the parts stay visible.
+struct Session {
+  explicit Session(const Json& j, SearchConfig c = {}) : world(j), runner(world), pacer(runner.clock), config(c) {
+    journal = Journal::inMemory({{{"type", "header"}}, {{"type", "session"}}});
+  }
+  std::function<std::unique_ptr<Strategy>(const BaselineRecord&)> spec(SearchKind kind, const std::string& e) {
+    return [this, kind, e](const BaselineRecord&) {
+      return makeSpecStrategy(kind, knobs::Expression::parse(e, *world.registry));
+    };
+  }
+  std::function<std::unique_ptr<Strategy>(const BaselineRecord&)> tune() {
+    return [this](const BaselineRecord& b) {
+      return makeTuneStrategy({world.registry.get(), b.layers, b.knobsRead, false});
+    };
+  }
+  TuneResult run(const std::function<std::unique_ptr<Strategy>(const BaselineRecord&)>& make) {
+    TuneListener silent;
+    return Search(config, runner, pacer, *journal, silent).run(make);
+  }
+  std::vector<CandidateRecord> candidates() const {
+    std::vector<CandidateRecord> out;
+    for (const Json& j : journal->records())
+      if (j["type"] == "candidate") out.push_back(candidateFromJson(j));
+    return out;
+  }
+  std::vector<Json> decisions() const {
+    std::vector<Json> out;
+    for (Json j : journal->records()) {
+      if (!isDecision(j) || j.value("event", "") == "search_end") continue;
+      j.erase("t");
+      out.push_back(j);
+    }
+    return out;
+  }
+  World world;
+  SimRunner runner;
+  SimPacer pacer;
+  SearchConfig config;
+  std::unique_ptr<Journal> journal;
+};
+
+// The first difference, not both lists.
+testing::AssertionResult same(const std::vector<Json>& a, const std::vector<Json>& b) {
+  for (size_t i = 0; i < std::max(a.size(), b.size()); i++) {
+    const std::string x = i < a.size() ? a[i].dump() : "nothing", y = i < b.size() ? b[i].dump() : "nothing";
+    if (x != y) return testing::AssertionFailure() << "at " << i << ":\n" << x << "\n" << y;
+  }
+  return testing::AssertionSuccess();
+}
+
+std::vector<std::string> routes(const std::vector<CandidateRecord>& c) {
+  std::vector<std::string> out;
+  for (const auto& r : c) out.push_back(r.route);
+  return out;
+}
+
+TEST(Search, FastVisitsItsRoutesInOrderAndConfirmsTheBest) {
+  Session s(example());
+  s.config.saveEngine = "/e";
+  const TuneResult r = s.run(s.spec(SearchKind::kFast, kExample));
+  EXPECT_EQ(routes(s.candidates()),
+            (std::vector<std::string>{"-fuse=on -tile=32 -unroll=1", "-fuse=on -tile=32 -unroll=2",
+                                      "-fuse=on -tile=16 -unroll=1", "-fuse=on -tile=64 -unroll=1",
+                                      "-fuse=off -tile=32 -unroll=1"}));
+  EXPECT_EQ(s.candidates()[0].sameAs, -1);  // the baseline of the expression is the default's engine: not built again
+  EXPECT_EQ(s.runner.built, 4);
+  EXPECT_EQ(r.outcome, TuneResult::Outcome::kImproved);
+  EXPECT_EQ(r.winnerIter, 2);
+  ASSERT_TRUE(r.confirmed);
+  EXPECT_NEAR(r.confirmed->ratio, 1 / 0.91, 0.01);
+  EXPECT_GT(r.confirmed->lo, 1.01);
+  EXPECT_GE(r.processes, 5);
+  EXPECT_EQ(s.runner.saved["/e"].second, "-fuse=on -tile=16 -unroll=1");
+  EXPECT_EQ(r.counts.at("ok"), 5);
+  EXPECT_EQ(r.counts.at("same"), 1);
+}
+
+TEST(Search, MixedVariesThePositiveKnobsTogetherAndTakesOverKnownRoutes) {
+  Session s(example());
+  const TuneResult r = s.run(s.spec(SearchKind::kMixed, kExample));
+  const auto c = s.candidates();
+  ASSERT_EQ(c.size(), 7u);  // the worked example of spec section 3
+  EXPECT_EQ(c[5].route, "-fuse=off -tile=16 -unroll=1");
+  EXPECT_EQ(c[5].iter, 5);
+  EXPECT_EQ(c[5].phase, 2);
+  EXPECT_EQ(c[6].route, "-fuse=off -tile=64 -unroll=1");
+  EXPECT_EQ(c[6].iter, 6);
+  EXPECT_EQ(r.winnerIter, 5);
+}
+
+TEST(Search, InaccurateOrUnmeasurableVariationsAreNotPositive) {
+  Json j = example();
+  j["faults"] = {{"-fuse=off", "inaccurate"}};
+  Session s(j);
+  s.run(s.spec(SearchKind::kMixed, kExample));
+  EXPECT_EQ(s.candidates().size(), 5u);  // one positive knob: no second phase
+  j = example();
+  j["layers"]["l"]["effects"]["-fuse=off"] = 1.0;
+  j["layers"]["l"]["effects"]["-tile=64"] = 0.95;  // two values of one knob do not start it either
+  Session t(j);
+  t.run(t.spec(SearchKind::kMixed, kExample));
+  EXPECT_EQ(t.candidates().size(), 5u);
+}
+
+TEST(Search, FullHasEveryCombination) {
+  Session s(example());
+  const TuneResult r = s.run(s.spec(SearchKind::kFull, kExample));
+  EXPECT_EQ(s.candidates().size(), 12u);
+  EXPECT_EQ(r.route, "-fuse=off -tile=16 -unroll=1");
+}
+
+TEST(Search, NothingFasterKeepsTheDefault) {
+  Json j = example();
+  for (auto& [k, v] : j["layers"]["l"]["effects"].items()) v = 1.05;
+  Session s(j);
+  s.config.saveEngine = "/e";
+  const TuneResult r = s.run(s.spec(SearchKind::kFast, kExample));
+  EXPECT_EQ(r.outcome, TuneResult::Outcome::kNoImprovement);
+  EXPECT_EQ(s.runner.saved["/e"].first, -1);
+  EXPECT_FALSE(r.confirmed);
+}
+
+TEST(Search, AGainBelowTheMarginIsNotClaimed) {
+  Json j = example();
+  j["process_sigma"] = 0;
+  j["layers"]["l"]["effects"] = {{"-tile=16", 0.96}};
+  Session s(j);
+  s.config.minGain = 0.05;
+  EXPECT_EQ(s.run(s.spec(SearchKind::kFast, kExample)).outcome, TuneResult::Outcome::kNoImprovement);
+  Session t(j);
+  t.config.minGain = 0.03;
+  EXPECT_EQ(t.run(t.spec(SearchKind::kFast, kExample)).outcome, TuneResult::Outcome::kImproved);
+}
+
+TEST(Search, FaultsCostOneCandidateEach) {
+  Json j = example();
+  j["faults"] = {{"-tile=16", "crash"}, {"-tile=64", "hang"}, {"-unroll=2", "rejected"}};
+  Session s(j);
+  const TuneResult r = s.run(s.spec(SearchKind::kFast, kExample));
+  EXPECT_EQ(r.counts.at("crashed"), 1);
+  EXPECT_EQ(r.counts.at("hung"), 1);
+  EXPECT_EQ(r.counts.at("rejected"), 1);
+  EXPECT_EQ(r.route, "-fuse=off -tile=32 -unroll=1");
+}
+
+TEST(Search, AFinalistThatFailsInAFreshProcessIsOut) {
+  Json j = example();
+  j["faults"] = {{"-tile=16", "crash_confirm"}};
+  Session s(j);
+  const TuneResult r = s.run(s.spec(SearchKind::kFast, kExample));
+  EXPECT_EQ(r.route, "-fuse=off -tile=32 -unroll=1");
+}
+
+TEST(Search, EverythingTurnedDownIsAFailureWithItsReasons) {
+  Json j = example();
+  j["faults"] = {{"-unroll=2", "crash"}};
+  Session s(j);
+  s.config.saveEngine = "/e";
+  const TuneResult r = s.run(s.spec(SearchKind::kFast, "-unroll=2"));
+  // fast's only route is the fixed value, which crashes
+  EXPECT_EQ(r.outcome, TuneResult::Outcome::kFailed);
+  EXPECT_NE(r.reason.find("1 crashed"), std::string::npos);
+  EXPECT_TRUE(s.runner.saved.empty());
+}
+
+TEST(Search, InaccurateDefaultIsSaid) {
+  Json j = example();
+  j["faults"] = {{"-fuse=on", "inaccurate"}};
+  Session s(j);
+  EXPECT_THROW(s.run(s.spec(SearchKind::kFast, kExample)), UserError);
+  Session t(j);
+  t.config.requireAccurateDefault = false;  // the user gave a threshold
+  t.run(t.spec(SearchKind::kMixed, kExample));
+  for (const Json& d : t.decisions())
+    if (d.value("event", "") == "phase2") {
+      EXPECT_NE(d["text"].get<std::string>().find("baseline failed"), std::string::npos);
+    }
+  EXPECT_EQ(t.candidates().size(), 5u);
+}
+
+TEST(Search, EqualEnginesAreMeasuredOnce) {
+  Json j = example();
+  j["layers"]["l"]["effects"] = {{"-tile=16", 0.9}};
+  Session s(j);
+  s.run(s.spec(SearchKind::kFull, kExample));
+  EXPECT_EQ(s.candidates().size(), 12u);
+  EXPECT_EQ(s.runner.built, 1);  // all others decide as the default or as the first with -tile=16
+  for (const auto& c : s.candidates()) EXPECT_EQ(c.sameAs.has_value(), c.iter != 0) << c.route;
+  EXPECT_EQ(s.candidates()[1].sameAs, 0);
+  EXPECT_EQ(s.candidates()[1].logRatios, s.candidates()[0].logRatios);
+}
+
+TEST(Search, BudgetHoldsAndIsUsed) {
+  Json j = example();
+  std::string expression;
+  for (int k = 0; k < 12; k++) {
+    const std::string name = "-k" + std::to_string(k);
+    j["knobs"][name] = "0|1|2|3";
+    for (int v = 1; v < 4; v++)
+      j["layers"]["l"]["effects"][name + "=" + std::to_string(v)] = 1.0 - 0.002 * ((k * 7 + v * 3) % 9);
+    expression += (k ? " " : "") + name + "=[0|1|2|3]";
+  }
+  Session s(j);
+  s.config.budgetSeconds = 60;
+  const TuneResult r = s.run(s.spec(SearchKind::kFull, expression));
+  EXPECT_LE(r.elapsedSeconds, 66);
+  EXPECT_GE(r.elapsedSeconds, 54);
+  EXPECT_GE(r.busySeconds, 0.6 * 60);
+  EXPECT_EQ(r.outcome, TuneResult::Outcome::kImproved);
+  EXPECT_GE(r.processes, 5);
+}
+
+TEST(Search, MaxCandidates) {
+  Session s(example());
+  s.config.maxCandidates = 3;
+  EXPECT_EQ(s.run(s.spec(SearchKind::kFull, kExample)).candidates, 3);
+}
+
+TEST(Search, StopConfirmsTheBestSoFarBriefly) {
+  Session s(example());
+  s.runner.stopInside = 4;
+  struct Stopper : TuneListener {
+    SimPacer* pacer;
+    void onBegin(int64_t iter, const std::string&) override {
+      if (iter == 4) pacer->stop = 1;
+    }
+  } stopper;
+  stopper.pacer = &s.pacer;
+  const TuneResult r =
+      Search(s.config, s.runner, s.pacer, *s.journal, stopper).run(s.spec(SearchKind::kFast, kExample));
+  EXPECT_TRUE(r.interrupted);
+  EXPECT_EQ(r.counts.at("interrupted"), 1);
+  EXPECT_EQ(r.winnerIter, 2);
+  EXPECT_EQ(r.processes, kLooks[0]);
+}
+
+TEST(Search, ARecordedJournalReplaysToTheSameDecisions) {
+  for (SearchKind kind : {SearchKind::kFast, SearchKind::kFull, SearchKind::kMixed}) {
+    Session s(example());
+    s.run(s.spec(kind, kExample));
+    std::vector<Json> again = replay(s.journal->records(), s.config, s.spec(kind, kExample));
+    for (Json& j : again) j.erase("t");
+    EXPECT_TRUE(same(again, s.decisions())) << searchName(kind);
+    EXPECT_FALSE(again.empty());
+  }
+  // and under a budget that ended several phases
+  Session s(example());
+  s.config.budgetSeconds = 8;
+  s.run(s.spec(SearchKind::kFull, kExample));
+  std::vector<Json> again = replay(s.journal->records(), s.config, s.spec(SearchKind::kFull, kExample));
+  for (Json& j : again) j.erase("t");
+  EXPECT_TRUE(same(again, s.decisions()));
+  // a changed number changes the decision: the replay does look
+  std::vector<Json> other = s.journal->records();
+  for (Json& j : other)
+    if (j["type"] == "samples") j["log_ratios"] = {-0.5, -0.5, -0.5};
+  EXPECT_NE(replay(other, s.config, s.spec(SearchKind::kFull, kExample)), s.decisions());
+}
+
+// Cut after any record and continued, a search ends as the straight run, and measures nothing twice.
+TEST(Search, ContinuingFromAnyRecordEndsAsTheStraightRun) {
+  Session straight(example());
+  const TuneResult want = straight.run(straight.spec(SearchKind::kMixed, kExample));
+  const auto& records = straight.journal->records();
+  for (size_t cut = 2; cut <= records.size(); cut++) {
+    Session s(example());
+    std::vector<Json> kept(records.begin(), records.begin() + long(cut));
+    int builds = 0;
+    for (const Json& j : kept) builds += j["type"] == "candidate" && j["same_as"].is_null();
+    kept.push_back({{"type", "session"}});
+    s.journal = Journal::inMemory(kept);
+    const TuneResult got = s.run(s.spec(SearchKind::kMixed, kExample));
+    EXPECT_EQ(got.route, want.route) << cut;
+    EXPECT_EQ(got.winnerIter, want.winnerIter) << cut;
+    EXPECT_EQ(got.confirmed->lo, want.confirmed->lo) << cut;
+    EXPECT_EQ(got.counts, want.counts) << cut;
+    EXPECT_EQ(s.runner.built, straight.runner.built - builds) << cut;
+    EXPECT_TRUE(same(s.decisions(), straight.decisions())) << cut;
+  }
+}
+
+TEST(Search, ExtendingTakesOverKnownRoutes) {
+  Session s(example());
+  s.run(s.spec(SearchKind::kFast, kExample));
+  Session t(example());
+  std::vector<Json> records = s.journal->records();
+  records.push_back({{"type", "session"}});
+  t.journal = Journal::inMemory(records);
+  t.config.epoch = 1;
+  const TuneResult r = t.run(t.spec(SearchKind::kFull, "-fuse=[on|off] -tile=[32|16] -unroll=1"));
+  // Four routes, three of them known; the new one goes on numbering.
+  EXPECT_EQ(t.runner.built, 1);
+  EXPECT_EQ(r.route, "-fuse=off -tile=16 -unroll=1");
+  EXPECT_EQ(r.winnerIter, 5);
+  EXPECT_EQ(r.candidates, 6);
+}
+
+// A/A: the default's own engine, forced past same_as, must not win. Placement luck is generous here.
+TEST(Search, TheDefaultAgainstItselfWinsAtMostOnceInForty) {
+  int wins = 0;
+  for (uint64_t seed = 1; seed <= 40; seed++) {
+    Json j = {{"knobs", {{"-dead", "0|1|2|3|4|5|6|7|8"}}},
+              {"layers", {{"l", {{"ms", 5}}}}},
+              {"process_sigma", 0.02},
+              {"run_sigma", 0.01},
+              {"seed", seed}};
+    Session s(j);
+    s.config.dedupe = false;
+    wins += s.run(s.spec(SearchKind::kFast, "-dead=[0|1|2|3|4|5|6|7|8]")).outcome == TuneResult::Outcome::kImproved;
+  }
+  EXPECT_LE(wins, 1);
+}
+
+// Ten layers, a heuristic that is deliberately wrong for half of them, in ways that only scoped routes and
+// combinations mend.
+TEST(Search, TuneRecoversAPlantedBadDefault) {
+  Json j = {{"knobs",
+             {{"-tile", "auto|8|16|32|64"},
+              {"-order", "auto|mnk|nmk|knm"},
+              {"-pack", "auto|on|off"},
+              {"-fuse", "auto|on|off"},
+              {"-unroll", "auto|1|2|4|8"},
+              {"-noise1", "auto|1|2"},
+              {"-noise2", "auto|1|2"}}},
+            {"layers", Json::object()},
+            {"process_sigma", 0.005},
+            {"run_sigma", 0.005},
+            {"build_s", 0.05}};
+  for (int l = 0; l < 10; l++) {
+    Json effects = {{"-tile=8", 1.3},     {"-tile=16", 1.1},   {"-tile=32", 1.02},  {"-tile=64", 1.1},
+                    {"-order=mnk", 1.05}, {"-order=nmk", 1.1}, {"-order=knm", 1.4}, {"-pack=on", 1.0},
+                    {"-pack=off", 1.2},   {"-unroll=1", 1.2},  {"-unroll=2", 1.1},  {"-unroll=4", 1.01},
+                    {"-unroll=8", 1.05}};
+    if (l < 5) effects["-tile=32"] = 0.5;  // right tile for these: twice as fast
+    if (l < 3) effects["-order=nmk"] = 0.8;
+    if (l >= 7) effects["-tile=64"] = 0.7;  // others want another one
+    j["layers"]["layer" + std::to_string(l)] = {{"ms", 2.0 - 0.1 * l}, {"effects", effects}};
+  }
+  Session s(j);
+  s.config.budgetSeconds = 120;
+  const TuneResult r = s.run(s.tune());
+  double best = 0, standard = 0;
+  for (int l = 0; l < 10; l++) {
+    const double ms = 2.0 - 0.1 * l;
+    standard += ms;
+    best += ms * (l < 5 ? 0.5 : 1) * (l < 3 ? 0.8 : 1) * (l >= 7 ? 0.7 : 1);
+  }
+  ASSERT_EQ(r.outcome, TuneResult::Outcome::kImproved);
+  const double got = s.world.ms(r.route);
+  EXPECT_GE((standard - got) / (standard - best), 0.8) << r.route;
+  EXPECT_LE(r.elapsedSeconds, 132);
+  EXPECT_GE(r.distinctEngines, 60);
+  // The friendly form's journal replays and continues as well.
+  std::vector<Json> again = replay(s.journal->records(), s.config, s.tune());
+  for (Json& d : again) d.erase("t");
+  EXPECT_TRUE(same(again, s.decisions()));
+}
+
+TEST(Policy, WinnerIsTheHighestLowerBound) {
+  const ConfirmRecord a{1, "a", 7, 2, 0.10, 0.02, 0.2, true, ""}, b{2, "b", 7, 2, 0.08, 0.05, 0.1, true, ""},
+      c{3, "c", 7, 2, 0.3, 0.2, 0.4, false, "time"};
+  EXPECT_EQ(chooseWinner({a, b, c})->iter, 2);
+  EXPECT_EQ(chooseWinner({c}), std::nullopt);
+}
+
+TEST(Policy, ReserveIsBounded) {
+  EXPECT_NEAR(reserveSeconds(1, 1, 1000), 7.3, 1e-9);
+  EXPECT_NEAR(reserveSeconds(2, 1, 1000), 14.3, 1e-9);
+  EXPECT_NEAR(reserveSeconds(100, 1, 1000), 6 + 6 + 14 + 0.3, 1e-9);
+  EXPECT_NEAR(reserveSeconds(100, 1, 20), 9, 1e-9);
+}
+
+}  // namespace
+}  // namespace rutter::tuner

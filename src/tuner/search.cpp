@@ -75,6 +75,13 @@ double Search::processSeconds() const {
   return seconds.empty() ? baseline_.runSeconds : median(std::move(seconds));
 }
 
+// A later phase only has to pay for one more finalist: the others have been measured.
+double Search::phaseReserve(size_t contenders) const {
+  const double process = processSeconds();
+  if (!confirmed_.empty()) return process * kLooks[0];
+  return reserveSeconds(std::max<size_t>(contenders, 1), process, config_.budgetSeconds);
+}
+
 bool Search::outOfTime(double reserve) const {
   return config_.budgetSeconds > 0 && pacer_.elapsed() + reserve >= config_.budgetSeconds;
 }
@@ -195,7 +202,7 @@ bool Search::searchPhase() {
         reason = "stopped";
       else if (config_.maxCandidates >= 0 && asked_ >= config_.maxCandidates)
         reason = "maxCandidates", more = false;
-      else if (outOfTime(reserveSeconds(std::max<size_t>(contenders, 1), processSeconds(), config_.budgetSeconds)))
+      else if (outOfTime(phaseReserve(contenders)))
         reason = "time";
       if (reason != std::string_view("done")) {
         // What is recorded costs no time: it is taken over even if none is left.

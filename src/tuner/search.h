@@ -122,6 +122,7 @@ class Search {
   void progress(const char* phase);
   double processSeconds() const;
   bool outOfTime(double reserve) const;
+  double phaseReserve(size_t contenders) const;
 
   SearchConfig config_;
   Runner& runner_;

@@ -10,6 +10,8 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/fingerprint.h"
+#include "base/log.h"
 #include "runtime/attrs.h"
 #include "runtime/verify.h"
 
@@ -137,6 +139,16 @@ std::shared_ptr<const Engine> Engine::load(std::shared_ptr<const Blob> blob, con
     if (const auto* l = x.action_as_Launch()) e->scratch_ = std::max(e->scratch_, (l->scratch() + 63) / 64 * 64);
     const auto* r = x.action_as_Reference();
     e->references_.push_back(r ? makeReference(*r, e->layerName(x.layer())) : nullptr);
+  }
+  if (!e->manifest_.fingerprint.empty()) {
+    std::string differences;
+    for (const std::string& d : Fingerprint::parse(e->manifest_.fingerprint).differences(Fingerprint::ofMachine()))
+      differences += (differences.empty() ? "" : "; ") + d;
+    if (!differences.empty())
+      logWarning(
+          "the engine was tuned on another machine ({}): it is right here too, but to make it fast tune it here, with "
+          "rutter --tune",
+          differences);
   }
   // Code runs (its constructors would) only when everything else has been accepted.
   if (plan.kernels() && plan.kernels()->size()) {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "api/recorders.h"
+#include "base/fingerprint.h"
 #include "runtime_plans.h"
 
 extern "C" bool rutterHeadersCompile(rutter::ILogger& logger);
@@ -36,6 +37,7 @@ class RuntimeApi : public testing::Test {
     ASSERT_TRUE(runtime->setMaxThreads(2));
   }
   void open(const std::string& bytes) {
+    context.reset();
     engine.reset(runtime->deserializeCudaEngine(bytes.data(), bytes.size()));
     ASSERT_TRUE(engine) << recorder.take();
     context.reset(engine->createExecutionContext());
@@ -91,6 +93,24 @@ TEST_F(RuntimeApi, DescribesTheEngine) {
   EXPECT_EQ(engine->getDeviceMemorySizeForProfileV2(1), -1);
   std::unique_ptr<IHostMemory> bytes(engine->serialize());
   EXPECT_EQ((std::string(static_cast<char*>(bytes->data()), bytes->size())), p.write());
+}
+TEST_F(RuntimeApi, WarnsOfAnEngineTunedElsewhere) {
+  auto warnings = [&] {
+    int n = 0;
+    for (auto& l : logger.lines)
+      n += l.first == ILogger::Severity::kWARNING && l.second.find("cores: 999 there") != std::string::npos;
+    return n;
+  };
+  SumTwice p;
+  Fingerprint f = Fingerprint::ofMachine();
+  p.parts.fingerprint = f.text();
+  open(p.write());
+  EXPECT_EQ(f.text(), engine->getTuningFingerprint());
+  EXPECT_TRUE(logger.lines.empty());
+  f.facts["cores"] = "999";
+  p.parts.fingerprint = f.text();
+  open(p.write());
+  EXPECT_EQ(warnings(), 1);
 }
 TEST_F(RuntimeApi, RunsInAllThreeWays) {
   open(SumTwice().write());

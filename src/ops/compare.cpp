@@ -36,9 +36,17 @@ COMPARE(LessOrEqual, 16, Accept::kNumber, <=, provablyAtLeast(c, b, a, 0))
 COMPARE(Greater, 13, Accept::kNumber, >, provablyAtLeast(c, a, b, 1))
 COMPARE(GreaterOrEqual, 16, Accept::kNumber, >=, provablyAtLeast(c, a, b, 0))
 
-#define LOGIC(Name, ...)                                                  \
-  const OpDef op_##Name = {                                               \
-      #Name, "", 7, [](InferContext& c) { inferPair(c, Accept::kBool); }, \
+#define LOGIC(Name, ...)                                                         \
+  const OpDef op_##Name = {                                                      \
+      #Name, "", 7,                                                              \
+      [](InferContext& c) {                                                      \
+        inferPair(c, Accept::kBool);                                             \
+        symbolicBinary(c, [](const Dim& x, const Dim& y) -> std::optional<Dim> { \
+          if (!x.isConstant() || !y.isConstant()) return std::nullopt;           \
+          bool a = x.value(), b = y.value();                                     \
+          return Dim(__VA_ARGS__);                                               \
+        });                                                                      \
+      },                                                                         \
       [](EvalContext& c) { evalBinary(c, DType::kBool, [](auto a, auto b) { return __VA_ARGS__; }); }};
 LOGIC(And, a&& b)
 LOGIC(Or, a || b)

@@ -17,8 +17,10 @@ void inferPool(InferContext& c, Accept set) {
   c.out(0, c.in(0).dtype, std::move(out));
 }
 void inferMax(InferContext& c) {
-  if (c.node.output(1)) throw UserError("output 1 (Indices) of MaxPool is not supported");
+  int64_t order = c.node.getInt("storage_order", 0);
+  if (order != 0 && order != 1) throw UserError("attribute storage_order is {}; supported: 0, 1", order);
   inferPool(c, Accept::kNumber);
+  c.out(1, DType::kI64, c.node.output(0)->type.dims);
 }
 
 // Calls f(plane, o, cells) for every result element: cells are the offsets, within the input plane, of the window's
@@ -57,8 +59,19 @@ Extents outShape(const Window& w, const Extents& in) {
   return s;
 }
 
+// The offset in a column-major plane of what lies at `offset` of the row-major one.
+int64_t transposed(int64_t offset, const Extents& plane) {
+  int64_t r = 0;
+  for (size_t i = plane.size(); i-- > 0; offset /= plane[i]) {
+    int64_t stride = 1;
+    for (size_t k = 0; k < i; k++) stride *= plane[k];
+    r += offset % plane[i] * stride;
+  }
+  return r;
+}
 void evalMax(EvalContext& c) {
   const Tensor& x = c.in(0);
+  bool columnMajor = c.node.getInt("storage_order", 0);
   Window w = windowOf(c.node, spatial(ir::toDims(x.shape())), poolKernel(c.node), {});
   Tensor& y = c.out(0, x.dtype(), outShape(w, x.shape()));
   Extents plane(x.shape().begin() + 2, x.shape().end());
@@ -68,16 +81,23 @@ void evalMax(EvalContext& c) {
     constexpr T lowest = std::is_same_v<T, double> ? T(-INFINITY) : std::numeric_limits<T>::lowest();
     auto v = load<T>(x);
     std::vector<T> r(size_t(y.size()), lowest);
+    Extents where(size_t(y.size()), 0);
     slide(w, x.shape(), [&](int64_t p, int64_t o, const Extents&, const std::vector<int64_t>& cells) {
       T m = lowest;
+      int64_t best = cells.empty() ? 0 : cells[0];
       for (int64_t k : cells) {
         T e = v[size_t(p * size + k)];
-        if (e > m || e != e) m = e;
+        if (e > m || e != e) {
+          m = e;
+          best = k;
+        }
         if (m != m) break;
       }
       r[size_t(p * results + o)] = m;
+      where[size_t(p * results + o)] = p * size + (columnMajor ? transposed(best, plane) : best);
     });
     store(y, r);
+    if (c.outputs.size() > 1) store(c.out(1, DType::kI64, outShape(w, x.shape())), where);
   });
 }
 

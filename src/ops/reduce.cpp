@@ -92,15 +92,19 @@ template <typename T>
 T rootOf(T x) {
   return T(std::sqrt(double(x)));
 }
-// The extreme element; NaN wins. Over nothing: the infinity that any element beats; integers have none.
+// The extreme element; NaN wins. Over nothing: the infinity that any element beats; bool: false or true; integers have
+// none.
 template <bool kMax>
 void extreme(EvalContext& c) {
-  if (!ir::isFloat(c.in(0).dtype()) && reductionOf(c).count == 0)
+  if (ir::isInteger(c.in(0).dtype()) && reductionOf(c).count == 0)
     throw UserError("integers have no extreme element over an empty axis");
   compute(c.in(0).dtype(), [&](auto zero) {
     using T = decltype(zero);
     using L = std::numeric_limits<T>;
-    T start = std::is_same_v<T, double> ? T(kMax ? -INFINITY : INFINITY) : kMax ? L::lowest() : L::max();
+    T start = c.in(0).dtype() == DType::kBool ? T(!kMax)
+              : std::is_same_v<T, double>     ? T(kMax ? -INFINITY : INFINITY)
+              : kMax                          ? L::lowest()
+                                              : L::max();
     reduce(c, start, [](T a, T x) { return (kMax ? x > a : x < a) || x != x ? x : a; }, keep);
   });
 }

@@ -1,0 +1,163 @@
+// The ONNX package's own cases for single operators (scripts/node_tests.py writes them), through front end, shape rules
+// and oracle. A case passes, or fails the test, or is excluded: because it has values that are not dense tensors,
+// because an operator is not supported, or because conformance_exclusions.txt lists it with a reason. What is listed
+// must fail.
+#include <fmt/ranges.h>
+#include <fnmatch.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "net.h"
+#include "onnx/import.h"
+#include "passes/infer.h"
+
+namespace rutter::ops::test {
+namespace {
+using Json = nlohmann::json;
+
+std::string folder() {
+  const char* given = std::getenv("RUTTER_NODE_TESTS");
+  return given ? given : RUTTER_SOURCE_DIR "/.cache/node_tests";
+}
+std::string slurp(const std::string& path) {
+  std::ifstream f(path, std::ios::binary);
+  std::stringstream s;
+  s << f.rdbuf();
+  return s.str();
+}
+DType dtypeOf(const std::string& name) {
+  for (int t = 0; t <= int(DType::kString); t++)
+    if (ir::dtypeName(DType(t)) == name) return DType(t);
+  throw std::runtime_error("no dtype " + name);
+}
+Tensor tensorOf(const Json& j, const std::string& data) {
+  Tensor t(dtypeOf(j["dtype"]), j["shape"].get<Ints>());
+  if (t.bytes() != j["bytes"].get<int64_t>()) throw std::runtime_error("a tensor's size and shape differ");
+  if (t.bytes()) std::memcpy(t.mutableData(), data.data() + j["offset"].get<size_t>(), size_t(t.bytes()));
+  return t;
+}
+
+// "" if the tensors agree within the case's tolerance; integers and bool exactly.
+std::string difference(const Tensor& got, const Tensor& want, double rtol, double atol) {
+  if (got.dtype() != want.dtype())
+    return fmt::format("dtype {} instead of {}", ir::dtypeName(got.dtype()), ir::dtypeName(want.dtype()));
+  if (got.shape() != want.shape())
+    return fmt::format("shape [{}] instead of [{}]", fmt::join(got.shape(), ","), fmt::join(want.shape(), ","));
+  for (int64_t i = 0; i < got.size(); i++) {
+    double g = got.getDouble(i), w = want.getDouble(i);
+    bool same = ir::isFloat(got.dtype())
+                    ? g == w || (std::isnan(g) && std::isnan(w)) || std::abs(g - w) <= atol + rtol * std::abs(w)
+                    : got.getInt(i) == want.getInt(i);
+    if (!same) return fmt::format("element {} is {} instead of {}", i, g, w);
+  }
+  return "";
+}
+
+struct Exclusion {
+  std::string pattern, reason;
+  int used = 0;
+};
+std::vector<Exclusion> exclusions() {
+  std::ifstream f(RUTTER_SOURCE_DIR "/tests/ops/conformance_exclusions.txt");
+  std::vector<Exclusion> list;
+  for (std::string line; std::getline(f, line);) {
+    auto colon = line.find(": ");
+    if (line.empty() || line[0] == '#' || colon == std::string::npos) continue;
+    list.push_back({line.substr(0, colon), line.substr(colon + 2)});
+  }
+  return list;
+}
+
+// "" if all sets agree; throws frontend::UnsupportedOperators.
+std::string runCase(const Json& c, const std::string& data) {
+  try {
+    auto model = frontend::importFile(folder() + "/models/" + c["name"].get<std::string>() + ".onnx");
+    for (const Json& set : c["sets"]) {
+      auto g = model.graph->clone();
+      auto& slots = g->top().inputs;
+      std::vector<Tensor> inputs;
+      for (const Json& j : set["inputs"])
+        if (!j.is_null()) inputs.push_back(tensorOf(j, data));
+      if (inputs.size() != slots.size())
+        return fmt::format("{} inputs for {} of the model", inputs.size(), slots.size());
+      for (size_t i = 0; i < inputs.size(); i++) {
+        slots[i]->type = ir::Type::tensor(inputs[i].dtype(), ir::toDims(inputs[i].shape()));
+        if (inputs[i].rank() <= 1 && inputs[i].size() <= 64) slots[i]->constant = inputs[i];  // shapes, axes, scales …
+      }
+      passes::inferTypes(*g);
+      auto got = evalGraph(*g, inputs);
+      for (size_t i = 0; i < got.size(); i++) {
+        if (set["outputs"][i].is_null()) continue;
+        const ir::Type& t = g->top().outputs[i]->type;
+        Tensor inferred(t.dtype, ir::constants(t.dims).value_or(Ints{}));
+        if (inferred.dtype() != got[i].dtype() || inferred.shape() != got[i].shape())
+          return fmt::format("output {}: the shape rule says {}, the oracle made {}[{}]", i, t.text(),
+                             ir::dtypeName(got[i].dtype()), fmt::join(got[i].shape(), ","));
+        if (auto d = difference(got[i], tensorOf(set["outputs"][i], data), c["rtol"], c["atol"]); !d.empty())
+          return fmt::format("output {}: {}", i, d);
+      }
+    }
+    return "";
+  } catch (const frontend::UnsupportedOperators&) {
+    throw;
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
+TEST(Conformance, NodeTests) {
+  std::ifstream cases(folder() + "/cases.jsonl");
+  if (!cases) {
+    if (std::getenv("CI")) FAIL() << "no cases in " << folder() << ": run scripts/node_tests.py";
+    GTEST_SKIP() << "no cases in " << folder() << ": run scripts/node_tests.py (it needs the Python package onnx)";
+  }
+  std::string data = slurp(folder() + "/data.bin");
+  auto listed = exclusions();
+  std::map<std::string, int> types, operators;
+  int passed = 0, failed = 0, excluded = 0;
+  for (std::string line; std::getline(cases, line);) {
+    Json c = Json::parse(line);
+    std::string name = c["name"];
+    if (c.contains("skip")) {
+      types[c["skip"]]++;
+      continue;
+    }
+    try {
+      std::string error = runCase(c, data);
+      auto why = std::find_if(listed.begin(), listed.end(),
+                              [&](const Exclusion& e) { return !fnmatch(e.pattern.c_str(), name.c_str(), 0); });
+      if (why == listed.end()) {
+        error.empty() ? passed++ : failed++;
+        if (!error.empty()) ADD_FAILURE() << name << ": " << error;
+      } else if (error.empty()) {
+        passed++;  // a pattern may cover more than what fails
+      } else {
+        excluded++;
+        why->used++;
+      }
+    } catch (const frontend::UnsupportedOperators& e) {
+      std::set<std::string> ops;
+      for (const auto& n : e.nodes) ops.insert(n.domain.empty() ? n.op : n.domain + "." + n.op);
+      operators[fmt::format("{}", fmt::join(ops, "+"))]++;
+    }
+  }
+  int byType = 0, byOperator = 0;
+  for (const auto& [t, n] : types) byType += n;
+  for (const auto& [o, n] : operators) byOperator += n;
+  fmt::print(
+      "node tests: {} passed, {} failed, {} excluded ({} listed, {} with values of other kinds, {} with unsupported "
+      "operators)\n",
+      passed, failed, excluded + byType + byOperator, excluded, byType, byOperator);
+  for (const Exclusion& e : listed) {
+    fmt::print("  {} ({}): {}\n", e.pattern, e.used, e.reason);
+    EXPECT_GT(e.used, 0) << "conformance_exclusions.txt lists " << e.pattern << ", but nothing of it fails";
+  }
+  for (const auto& [t, n] : types) fmt::print("  values of kind {}: {}\n", t, n);
+  for (const auto& [o, n] : operators) fmt::print("  operator {}: {}\n", o, n);
+}
+}  // namespace
+}  // namespace rutter::ops::test

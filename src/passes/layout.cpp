@@ -32,6 +32,22 @@ Order wide(const Order& o, const ir::Dims& dims) {
 bool sameMemory(const ir::Dims& dims, const Order& a, const Order& b) {
   return wide(a, dims) == wide(b, dims);
 }
+// The order of a tensor of dims `a` as that of the same elements under dims `b`, which differ by axes of extent 1 only.
+std::optional<Order> mapOnes(const Order& order, const ir::Dims& a, const ir::Dims& b) {
+  std::vector<uint8_t> from, to;
+  for (size_t i = 0; i < a.size(); i++)
+    if (!a[i].is(1)) from.push_back(uint8_t(i));
+  for (size_t i = 0; i < b.size(); i++)
+    if (!b[i].is(1)) to.push_back(uint8_t(i));
+  if (from.size() != to.size()) return std::nullopt;
+  for (size_t i = 0; i < from.size(); i++)
+    if (!(a[from[i]] == b[to[i]])) return std::nullopt;
+  Order r;
+  for (uint8_t axis : wide(order, a)) r.push_back(to[size_t(std::find(from.begin(), from.end(), axis) - from.begin())]);
+  for (size_t i = b.size(); i-- > 0;)
+    if (b[i].is(1)) r.insert(r.begin(), uint8_t(i));
+  return r;
+}
 void setOrder(ir::Value* v, const Order& o) {
   v->type.layout = {};
   if (o != rowMajor(v->type.rank())) v->type.layout.order = o;
@@ -130,21 +146,36 @@ class Assigner {
       if (how == "direct" || (how == "auto" && channels && *channels <= 4)) return;
     }
     if (writable(x) && ctx_.get(knob::layout_absorb_cast, *x->producer)) {
-      setOrder(x, order);
+      write(x, order);
       return;
     }
     graph_.setInput(n, 0, cast(x, order, n));
   }
 
-  // A value that its producer can write in another order: nobody but convolutions reads it.
+  // A value that its producer can write in another order, perhaps through a Reshape that only adds axes of extent 1:
+  // nobody but convolutions reads it.
   bool writable(const ir::Value* x) const {
+    static const std::set<std::string> writers = {"Concat",           "Pad",     "Resize", "LayerNormalization",
+                                                  "RMSNormalization", "Softmax", "Gather"};
     const ir::Node* p = x->producer;
-    if (!p || graph_.isOutput(x) || !(isPointwise(p) || isOp(p, "Concat") || isOp(p, "Pad") || isOp(p, "Resize")))
-      return false;
-    return std::all_of(x->users.begin(), x->users.end(), [&](const ir::Node* u) {
+    if (!p || graph_.isOutput(x)) return false;
+    bool convs = std::all_of(x->users.begin(), x->users.end(), [&](const ir::Node* u) {
       return isConv(u) && u->inputs[0] == x && std::count(u->inputs.begin(), u->inputs.end(), x) == 1 &&
              ctx_.get(knob::layout_conv, *u) != "nchw";
     });
+    if (!convs) return false;
+    if (isPointwise(p) || (p->domain.empty() && writers.count(p->op))) return true;
+    if (!isOp(p, "Reshape") || !mapOnes(rowMajor(x->type.rank()), x->type.dims, p->inputs[0]->type.dims)) return false;
+    const ir::Value* v = p->inputs[0];
+    return v->producer && v->users.size() == 1 && !graph_.isOutput(v) && v->type.layout.isRowMajor() &&
+           (isPointwise(v->producer) || (v->producer->domain.empty() && writers.count(v->producer->op)));
+  }
+  void write(ir::Value* x, const Order& order) {
+    setOrder(x, order);
+    if (isOp(x->producer, "Reshape")) {
+      ir::Value* v = x->producer->inputs[0];
+      if (auto o = mapOnes(order, x->type.dims, v->type.dims)) setOrder(v, *o);
+    }
   }
 
   ir::Value* cast(ir::Value* x, const Order& order, ir::Node* before) {
@@ -176,20 +207,7 @@ class Assigner {
   void reshape(ir::Node* n) {
     ir::Value *x = n->inputs[0], *y = n->outputs[0];
     if (x->type.layout.isRowMajor()) return;
-    std::vector<uint8_t> from, to;
-    for (size_t i = 0; i < x->type.rank(); i++)
-      if (!x->type.dims[i].is(1)) from.push_back(uint8_t(i));
-    for (size_t i = 0; i < y->type.rank(); i++)
-      if (!y->type.dims[i].is(1)) to.push_back(uint8_t(i));
-    if (from.size() != to.size()) return;
-    for (size_t i = 0; i < from.size(); i++)
-      if (!(x->type.dims[from[i]] == y->type.dims[to[i]])) return;
-    Order order;
-    for (uint8_t a : wide(orderOf(x), x->type.dims))
-      order.push_back(to[size_t(std::find(from.begin(), from.end(), a) - from.begin())]);
-    for (size_t i = y->type.rank(); i-- > 0;)
-      if (y->type.dims[i].is(1)) order.insert(order.begin(), uint8_t(i));
-    setOrder(y, order);
+    if (auto order = mapOnes(orderOf(x), x->type.dims, y->type.dims)) setOrder(y, *order);
   }
 
   void outputs() {

@@ -22,7 +22,12 @@ bool ruleMergeTransposes(ir::Graph& g, ir::Node* n, PassContext& ctx);
 bool ruleKeepDims(ir::Graph& g, ir::Node* n, PassContext& ctx);    ///< reductions keep their axes, a Reshape drops them
 bool ruleDropExpand(ir::Graph& g, ir::Node* n, PassContext& ctx);  ///< Expand before an operator that broadcasts
 bool ruleSinkReshape(ir::Graph& g, ir::Node* n, PassContext& ctx);  ///< pointwise(Reshape(x)) -> Reshape(pointwise(x))
-bool ruleAlgebra(ir::Graph& g, ir::Node* n, PassContext& ctx);      ///< neutral elements, constants to the right
+bool ruleTransposeOfReshape(ir::Graph& g, ir::Node* n,
+                            PassContext& ctx);                     ///< axes of extent 1 join after the Transpose
+bool ruleSinkExpand(ir::Graph& g, ir::Node* n, PassContext& ctx);  ///< unary(Expand(x)) -> Expand(unary(x))
+bool ruleSplat(ir::Graph& g, ir::Node* n, PassContext& ctx);       ///< parts of constants whose elements are alike
+bool ruleOneHot(ir::Graph& g, ir::Node* n, PassContext& ctx);      ///< one-hot rows times a matrix -> Gather
+bool ruleAlgebra(ir::Graph& g, ir::Node* n, PassContext& ctx);     ///< neutral elements, constants to the right
 bool ruleDivToMul(ir::Graph& g, ir::Node* n, PassContext& ctx);
 bool rulePow(ir::Graph& g, ir::Node* n, PassContext& ctx);
 bool ruleReassociate(ir::Graph& g, ir::Node* n, PassContext& ctx);

@@ -5,9 +5,10 @@
 namespace rutter::passes {
 
 void Simplify::apply(ir::Graph& g, PassContext& ctx) const {
-  applyRules(g, ctx,
-             {ruleNoOp, ruleViewToReshape, ruleMergeReshapes, ruleMergeTransposes, ruleKeepDims, ruleDropExpand,
-              ruleAlgebra, ruleDivToMul, rulePow, ruleSinkReshape});
+  applyRules(
+      g, ctx,
+      {ruleNoOp, ruleViewToReshape, ruleMergeReshapes, ruleMergeTransposes, ruleKeepDims, ruleDropExpand, ruleAlgebra,
+       ruleDivToMul, rulePow, ruleSinkReshape, ruleTransposeOfReshape, ruleSinkExpand, ruleSplat, ruleOneHot});
 }
 
 void Reassociate::apply(ir::Graph& g, PassContext& ctx) const {

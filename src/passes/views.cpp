@@ -149,6 +149,24 @@ bool ruleMergeTransposes(ir::Graph& g, ir::Node* n, PassContext&) {
   return replaceValue(g, n->outputs[0], b.transpose(x, r));
 }
 
+bool ruleTransposeOfReshape(ir::Graph& g, ir::Node* n, PassContext& ctx) {
+  if (!isOp(n, "Transpose")) return false;
+  ir::Node* r = producer(n->inputs[0], "Reshape");
+  if (!r || !hasOneUse(g, r->outputs[0]) || r->inputs[0]->constant) return false;
+  ir::Value *x = r->inputs[0], *y = n->outputs[0];
+  if (!differsByOnes(x->type.dims, r->outputs[0]->type.dims) || !ctx.get(knob::graph_sink_reshape, *r)) return false;
+  auto from = wideAxes(x->type.dims), to = wideAxes(r->outputs[0]->type.dims);
+  std::vector<int64_t> perm(x->type.rank());
+  for (size_t i = 0; i < perm.size(); i++) perm[i] = int64_t(i);
+  size_t slot = 0;
+  for (int64_t p : permOf(n)) {
+    auto at = std::find(to.begin(), to.end(), size_t(p));
+    if (at != to.end()) perm[from[slot++]] = int64_t(from[size_t(at - to.begin())]);
+  }
+  Builder b(g, n, {n, r});
+  return replaceValue(g, y, b.reshape(b.transpose(x, perm), y->type.dims));
+}
+
 bool ruleKeepDims(ir::Graph& g, ir::Node* n, PassContext&) {
   if (!n->domain.empty() || (n->op.rfind("Reduce", 0) != 0 && n->op != "ArgMax" && n->op != "ArgMin")) return false;
   if (n->getInt("keepdims", 1) == 1) return false;

@@ -91,6 +91,14 @@ std::vector<Witness> witnesses() {
                  n.output(n.op("Div", {e, n.op("ReduceSum", {e, n.ints({-1})})}));
                },
                count("Softmax"), 1, 0});
+  w.push_back({"-fuse:one_hot", "on", "off",
+               [](Net& n) {
+                 ir::Tensor iota(ir::DType::kI32, {1, 9});
+                 for (int64_t k = 0; k < 9; k++) iota.setInt(k, k);
+                 V e = n.op("Equal", {n.input("i", {5, 1}, ir::DType::kI32), n.graph->makeConstant("iota", iota)});
+                 n.output(n.op("MatMul", {n.op("Cast", {e}, {{"to", int64_t(1)}}), n.random({9, 4})}));
+               },
+               count("Gather"), 1, 0});
   w.push_back({"-fuse:conv_bn", "on", "off",
                [&](Net& n) {
                  V y = conv(n, image(n), 8, 4);

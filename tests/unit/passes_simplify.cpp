@@ -149,3 +149,50 @@ TEST(CommonNodes, DifferentAttributesStay) {
   EXPECT_EQ(countOp(*g, "Softmax"), 2);
   same(n, *g);
 }
+TEST(Simplify, OneHotTimesMatrixIsGather) {
+  Net n;
+  auto* i = n.input("i", {2, 5}, ir::DType::kI32);
+  ir::Tensor iota(ir::DType::kI32, {1, 1, 9});
+  for (int64_t k = 0; k < 9; k++) iota.setInt(k, k);
+  auto* wide = n.op("Expand", {n.op("Reshape", {i, n.ints({2, 5, 1})}), n.ints({2, 5, 1})});
+  auto* hot = n.op("Cast", {n.op("Equal", {wide, n.graph->makeConstant("iota", iota)})}, {{"to", int64_t(1)}});
+  n.output(n.op("MatMul", {hot, n.random({9, 4})}));
+  auto g = optimise(*n.graph);
+  EXPECT_EQ(countOp(*g, "MatMul"), 0) << g->print();
+  ir::Tensor t(ir::DType::kI32, {2, 5});  // indices outside the table select nothing
+  for (int64_t k = 0; k < 10; k++) t.setInt(k, k * 3 - 6);
+  expectSame(*n.graph, *g, {t});
+}
+TEST(Simplify, ExpandSinksToTheBroadcast) {
+  Net n;  // mean pooling over a mask, as sentence transformers write it
+  auto* x = n.input("x", {2, 5, 4});
+  auto* mask =
+      n.op("Expand", {n.op("Unsqueeze", {n.input("m", {2, 5}, ir::DType::kI64), n.ints({2})}), n.ints({2, 5, 4})});
+  auto* wide = n.op("Cast", {mask}, {{"to", int64_t(1)}});
+  auto* sum = n.op("ReduceSum", {n.op("Mul", {x, wide}), n.ints({1})}, {{"keepdims", int64_t(0)}});
+  auto* count = n.op("Clip", {n.op("ReduceSum", {wide, n.ints({1})}, {{"keepdims", int64_t(0)}}), n.scalar(1e-9)});
+  n.output(n.op("Div", {sum, count}));
+  auto g = optimise(*n.graph);
+  EXPECT_EQ(countOp(*g, "Expand"), 0) << g->print();
+  same(n, *g);
+}
+TEST(Simplify, GatherOfOneRow) {
+  Net n;
+  auto* x = n.input("x", {ir::Dim::symbol("B"), 3});
+  n.graph->symbols["B"] = {1, 8, 2};
+  auto* rows = n.op("Slice", {n.ints({0, 0, 0, 0, 0, 0, 0, 0}), n.ints({0}),
+                              n.op("Shape", {x}, {{"start", int64_t(0)}, {"end", int64_t(1)}}), n.ints({0})});
+  n.output(n.op("Add", {x, n.op("Gather", {n.random({2, 3}), rows})}));
+  auto g = optimise(*n.graph);
+  EXPECT_EQ(countNodes(*g), 1) << g->print();
+}
+TEST(Simplify, TransposeBetweenReshapesByOnes) {
+  Net n;
+  auto* x = n.input("x", {2, 3, 4});
+  auto* v = n.op("Transpose", {n.op("Softmax", {x})}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+  v = n.op("Transpose", {n.op("Unsqueeze", {v, n.ints({3})})}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
+  n.output(n.op("Softmax", {v}, {{"axis", int64_t(1)}}));
+  auto g = optimise(*n.graph);
+  EXPECT_EQ(countOp(*g, "Transpose"), 0) << g->print();
+  same(n, *g);
+}

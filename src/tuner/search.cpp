@@ -188,53 +188,53 @@ void Search::oneCandidate(const Ask& ask) {
   finish(std::move(r), true);
 }
 
+bool Search::isRecorded(const Ask& ask) const {
+  return recorded_.candidates.count(ask.route) || known_.count(ask.route);
+}
+
+// Why the search phase ends before the strategy does; "" = go on.
+std::string Search::endReason() {
+  if (pacer_.stopLevel() > 0) return "stopped";
+  if (config_.maxCandidates >= 0 && asked_ >= config_.maxCandidates) return "maxCandidates";
+  if (outOfTime(phaseReserve(rankCandidates(known_, processes_).size()))) return "time";
+  return "";
+}
+
 bool Search::searchPhase() {
-  const char* reason = "done";
-  bool more = true;
+  std::string reason = "done";
   size_t phase = 0;
   if (config_.recordedOnly)
     while (phase < recorded_.searchEnds.size() && recorded_.searchEnds[phase] <= asked_ && asked_ > 0) phase++;
   while (true) {
     if (config_.recordedOnly && phase < recorded_.searchEnds.size() && asked_ >= recorded_.searchEnds[phase]) break;
-    const size_t contenders = rankCandidates(known_, processes_).size();
-    if (!config_.recordedOnly) {
-      if (pacer_.stopLevel() > 0)
-        reason = "stopped";
-      else if (config_.maxCandidates >= 0 && asked_ >= config_.maxCandidates)
-        reason = "maxCandidates", more = false;
-      else if (outOfTime(phaseReserve(contenders)))
-        reason = "time";
-      if (reason != std::string_view("done")) {
-        // What is recorded costs no time: it is taken over even if none is left.
-        std::optional<Ask> ask;
-        while (more && (ask = strategy_->ask())) {
-          if (!recorded_.candidates.count(ask->route) && !known_.count(ask->route)) break;
-          asked_++;
-          oneCandidate(*ask);
-        }
-        break;
-      }
-    }
-    std::optional<Ask> ask = strategy_->ask();
-    if (!ask) {
-      more = false;
+    // An ask that finds no time stays pending: the strategy is owed a tell for each.
+    if (!pending_) pending_ = strategy_->ask();
+    if (!pending_) break;
+    const bool recorded = isRecorded(*pending_);
+    if (config_.recordedOnly && !recorded) break;
+    // What is recorded costs no time: it is taken over even if none is left.
+    if (std::string end = config_.recordedOnly ? "" : endReason();
+        !end.empty() && (!recorded || end == "maxCandidates")) {
+      reason = end;
       break;
     }
-    if (config_.recordedOnly && !recorded_.candidates.count(ask->route) && !known_.count(ask->route)) break;
+    const Ask ask = *pending_;
     asked_++;
-    oneCandidate(*ask);
-    if (recorded_.interrupted.count(ask->route) && !known_.count(ask->route)) {
+    oneCandidate(ask);
+    if (!known_.count(ask.route)) {
       reason = pacer_.stopLevel() > 0 ? "stopped" : "time";
+      asked_--;
       break;
     }
-    progress("search");
+    pending_.reset();
+    if (!recorded) progress("search");
   }
   append({{"type", "strategy"},
           {"name", strategy_->name()},
           {"event", "search_end"},
           {"reason", reason},
           {"asked", asked_}});
-  return more;
+  return pending_.has_value() && reason != "maxCandidates";
 }
 
 std::optional<SampleRecord> Search::sample(const Ranked& c, const std::string& stage, int index) {

@@ -110,6 +110,8 @@ class Search {
   void append(const Json& record);
   void takeBaseline();
   bool searchPhase();  // false: the strategy is at its end
+  bool isRecorded(const Ask& ask) const;
+  std::string endReason();
   void oneCandidate(const Ask& ask);
   void finish(CandidateRecord r, bool fresh);
   std::vector<ConfirmRecord> finals();
@@ -139,6 +141,7 @@ class Search {
   std::set<std::string> bad_;                                          // finalists that failed in a fresh process
   std::vector<ConfirmRecord> confirmed_;
   std::optional<WinnerRecord> winner_;
+  std::optional<Ask> pending_;
   int64_t asked_ = 0;
   double busy_ = 0;
 };

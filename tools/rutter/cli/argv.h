@@ -1,0 +1,19 @@
+#pragma once
+// Command lines that outlive their working folder: the record of a search keeps them for --continue.
+#include <string>
+#include <vector>
+
+#include "cli/flags.h"
+
+namespace rutter::cli {
+
+/// `args` (without the program's name) with every path made absolute against `folder`, whether the file exists or not.
+/// Names with colons and a `~` are read as the flags themselves read them.
+std::vector<std::string> absoluteArgs(const std::vector<std::string>& args, const std::string& folder);
+
+/// The command line that --continue goes on with: the recorded one without its expression flags, joined by what the
+/// new one adds. `recorded` and `now` without program names.
+std::vector<std::string> continuedArgs(const std::vector<std::string>& recorded, const std::string& recordedExpression,
+                                       const std::vector<std::string>& now);
+
+}  // namespace rutter::cli

@@ -52,7 +52,8 @@ struct Assignment {
 /// An ordered list of assignments, no knob twice within one scope. Without assignments: the default route.
 class Route {
  public:
-  explicit Route(const Registry& registry = Registry::builtin()) : registry_(&registry) {}
+  Route() : Route(Registry::builtin()) {}
+  explicit Route(const Registry& registry) : registry_(&registry) {}
   Route(std::vector<Assignment> assignments, const Registry& registry);
   /// Parses `-knob=value …`; "" is the default route. RouteError for anything that spec 1.3 rejects, and for a list.
   static Route parse(std::string_view text, const Registry& registry = Registry::builtin());

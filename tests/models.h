@@ -1,0 +1,71 @@
+#pragma once
+// Real models in tests: where they lie, and what onnxruntime answered on recorded inputs (scripts/reference.py).
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "ir/tensor.h"
+
+namespace rutter::testmodels {
+
+inline std::string cacheFolder() {
+  if (const char* e = std::getenv("RUTTER_MODELS"); e && *e) return e;
+  return std::string(RUTTER_SOURCE_DIR) + "/.cache/models";
+}
+inline std::string modelPath(const std::string& name) { return cacheFolder() + "/" + name + ".onnx"; }
+
+struct NamedTensor {
+  std::string name;
+  ir::Tensor tensor;
+};
+struct ReferenceSet {
+  std::string kind;  ///< random, real-like, extra (another shape than the model's usual one)
+  std::vector<NamedTensor> inputs, outputs;
+};
+
+inline ir::Tensor readTensor(const nlohmann::json& j, const std::string& folder) {
+  const std::string dtype = j.at("dtype");
+  for (int t = 0; t <= int(ir::DType::kU64); t++) {
+    if (ir::dtypeName(ir::DType(t)) != dtype) continue;
+    ir::Tensor x(ir::DType(t), j.at("shape").get<std::vector<int64_t>>());
+    std::ifstream f(folder + "/" + j.at("file").get<std::string>(), std::ios::binary);
+    if (!f.read(static_cast<char*>(x.mutableData()), x.bytes())) throw std::runtime_error("short reference file " + j.dump());
+    return x;
+  }
+  throw std::runtime_error("unknown dtype " + dtype);
+}
+/// Recorded inputs and outputs of a model, the usual shapes first.
+inline std::vector<ReferenceSet> references(const std::string& name) {
+  const std::string folder = cacheFolder() + "/reference/" + name;
+  std::ifstream f(folder + "/manifest.json");
+  if (!f) throw std::runtime_error("no references of " + name);
+  std::vector<ReferenceSet> sets;
+  for (const auto& s : nlohmann::json::parse(f).at("sets")) {
+    ReferenceSet r;
+    r.kind = s.at("kind");
+    for (const auto& t : s.at("inputs")) r.inputs.push_back({t.at("name"), readTensor(t, folder)});
+    for (const auto& t : s.at("outputs")) r.outputs.push_back({t.at("name"), readTensor(t, folder)});
+    sets.push_back(std::move(r));
+  }
+  return sets;
+}
+
+}  // namespace rutter::testmodels
+
+/// A model that is not there fails in CI and skips elsewhere, saying what to run.
+#define RUTTER_NEED_FILE(path, howto)                                                               \
+  do {                                                                                              \
+    if (!std::filesystem::exists(path)) {                                                           \
+      const char* ci = std::getenv("CI");                                                           \
+      if (ci && *ci && std::string(ci) != "false") FAIL() << (path) << " is missing: run " << howto; \
+      GTEST_SKIP() << (path) << " is missing: run " << howto;                                       \
+    }                                                                                               \
+  } while (0)
+#define RUTTER_NEED_MODEL(name)                                                                                             \
+  RUTTER_NEED_FILE(::rutter::testmodels::modelPath(name), "scripts/models all and scripts/make_models.py");                 \
+  RUTTER_NEED_FILE(::rutter::testmodels::cacheFolder() + "/reference/" + (name) + "/manifest.json", "scripts/reference.py " << (name))

@@ -1,0 +1,120 @@
+// Whole models through the front end, shape rules and the oracle, against onnxruntime's recorded answers.
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "models.h"
+#include "onnx/import.h"
+#include "ops/op.h"
+#include "passes/infer.h"
+
+namespace rutter {
+namespace {
+
+struct Facts {
+  const char* name;
+  int64_t nodes, opset;  // as models.md and the exporters have them
+  bool everySet;         // else the first set only: the oracle takes seconds a run
+};
+void PrintTo(const Facts& f, std::ostream* os) { *os << f.name; }
+
+/// ||y - o|| / ||o||, both as doubles; 0 for two zero tensors.
+double normError(const ir::Tensor& y, const ir::Tensor& o) {
+  double d = 0, n = 0;
+  for (int64_t i = 0; i < o.size(); i++) {
+    const double a = y.getDouble(i), b = o.getDouble(i);
+    d += (a - b) * (a - b);
+    n += b * b;
+  }
+  return d == 0 ? 0 : std::sqrt(d / n);
+}
+int64_t argMax(const ir::Tensor& t) {
+  int64_t best = 0;
+  for (int64_t i = 1; i < t.size(); i++)
+    if (t.getDouble(i) > t.getDouble(best)) best = i;
+  return best;
+}
+
+class Models : public testing::TestWithParam<Facts> {};
+
+TEST_P(Models, OracleAgreesWithOnnxruntime) {
+  const Facts& facts = GetParam();
+  RUTTER_NEED_MODEL(facts.name);
+  const frontend::Model model = frontend::importFile(testmodels::modelPath(facts.name));
+  EXPECT_EQ(model.nodes, facts.nodes);
+  EXPECT_EQ(model.opset, facts.opset);
+  model.graph->verify();
+  std::cout << facts.name << ": " << model.nodes << " nodes, " << model.graph->top().nodes.size() << " after import, opset " << model.opset
+            << ", hash " << model.hash.hex() << "\n";
+  int ran = 0;
+  for (const auto& set : testmodels::references(facts.name)) {
+    if (ran > 0 && !facts.everySet) break;
+    ran++;
+    SCOPED_TRACE(set.kind);
+    auto graph = model.graph->clone();
+    passes::Profile profile;
+    for (const auto& in : set.inputs) profile[in.name] = passes::ShapeRange::fixed(in.tensor.shape());
+    passes::specialise(*graph, profile);
+    std::vector<ir::Tensor> inputs;
+    for (const ir::Value* v : graph->top().inputs)
+      for (const auto& in : set.inputs)
+        if (in.name == v->name) inputs.push_back(in.tensor);
+    ASSERT_EQ(inputs.size(), set.inputs.size());
+    const auto start = std::chrono::steady_clock::now();
+    const auto outputs = ops::evalGraph(*graph, inputs);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    ASSERT_EQ(outputs.size(), set.outputs.size());
+    for (size_t i = 0; i < outputs.size(); i++) {
+      const ir::Tensor &y = outputs[i], &o = set.outputs[i].tensor;
+      EXPECT_EQ(graph->top().outputs[i]->name, set.outputs[i].name);
+      ASSERT_EQ(y.dtype(), o.dtype());
+      ASSERT_EQ(y.shape(), o.shape());
+      ASSERT_EQ(ir::constants(graph->top().outputs[i]->type.dims), o.shape());
+      if (!ir::isFloat(o.dtype())) {
+        for (int64_t k = 0; k < o.size(); k++) ASSERT_EQ(y.getInt(k), o.getInt(k));
+        continue;
+      }
+      const double e = normError(y, o);
+      EXPECT_LE(e, 1e-4) << set.outputs[i].name;
+      std::cout << "  " << set.kind << " " << set.outputs[i].name << ": error " << e << ", " << seconds << " s\n";
+      if (set.kind == "real-like") EXPECT_EQ(argMax(y), argMax(o));
+    }
+  }
+  EXPECT_GE(ran, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Real, Models,
+                         testing::Values(Facts{"ppocrv4_det", 672, 12, true}, Facts{"ppocrv4_rec", 860, 12, true},
+                                         Facts{"ppocrv2_cls", 566, 11, true}, Facts{"ddddocr_det", 279, 11, false},
+                                         Facts{"opennsfw", 126, 9, false}, Facts{"minilm_l3_paraphrase", 354, 17, true},
+                                         Facts{"magika_v3_3", 95, 15, true}),
+                         [](const auto& i) { return std::string(i.param.name); });
+INSTANTIATE_TEST_SUITE_P(Seeded, Models,
+                         testing::Values(Facts{"resnet50_seeded", 122, 18, false}, Facts{"mobilenet_v3_large_seeded", 140, 18, true},
+                                         Facts{"bert_base_layers", 92, 18, false}),
+                         [](const auto& i) { return std::string(i.param.name); });
+
+// One graph serves every shape of its profile: symbols stay symbols through inference.
+TEST(DynamicModels, OutputsFollowTheSymbols) {
+  RUTTER_NEED_MODEL("minilm_l3_paraphrase");
+  auto g = frontend::importFile(testmodels::modelPath("minilm_l3_paraphrase")).graph;
+  passes::ShapeRange r{{1, 8}, {1, 128}, {4, 512}};
+  passes::specialise(*g, {{"input_ids", r}, {"attention_mask", r}});
+  EXPECT_EQ(ir::toString(g->top().outputs[0]->type.dims), "batch_sizex384");
+}
+TEST(DynamicModels, FullyConvolutional) {
+  RUTTER_NEED_MODEL("ppocrv4_det");
+  auto g = frontend::importFile(testmodels::modelPath("ppocrv4_det")).graph;
+  passes::specialise(*g, {{"x", {{1, 3, 64, 64}, {1, 3, 320, 320}, {4, 3, 960, 960}}}});
+  const auto& dims = g->top().outputs[0]->type.dims;
+  ASSERT_EQ(dims.size(), 4u);
+  std::map<std::string, int64_t> at;
+  for (const auto& [name, info] : g->symbols) at[name] = info.opt;
+  at["p2o.DynamicDimension.1"] = 224;
+  EXPECT_EQ(dims[2].evaluate(at), 224);
+  EXPECT_EQ(dims[3].evaluate(at), 320);
+}
+
+}  // namespace
+}  // namespace rutter

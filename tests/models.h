@@ -17,7 +17,9 @@ inline std::string cacheFolder() {
   if (const char* e = std::getenv("RUTTER_MODELS"); e && *e) return e;
   return std::string(RUTTER_SOURCE_DIR) + "/.cache/models";
 }
-inline std::string modelPath(const std::string& name) { return cacheFolder() + "/" + name + ".onnx"; }
+inline std::string modelPath(const std::string& name) {
+  return cacheFolder() + "/" + name + ".onnx";
+}
 
 struct NamedTensor {
   std::string name;
@@ -34,7 +36,8 @@ inline ir::Tensor readTensor(const nlohmann::json& j, const std::string& folder)
     if (ir::dtypeName(ir::DType(t)) != dtype) continue;
     ir::Tensor x(ir::DType(t), j.at("shape").get<std::vector<int64_t>>());
     std::ifstream f(folder + "/" + j.at("file").get<std::string>(), std::ios::binary);
-    if (!f.read(static_cast<char*>(x.mutableData()), x.bytes())) throw std::runtime_error("short reference file " + j.dump());
+    if (!f.read(static_cast<char*>(x.mutableData()), x.bytes()))
+      throw std::runtime_error("short reference file " + j.dump());
     return x;
   }
   throw std::runtime_error("unknown dtype " + dtype);
@@ -45,7 +48,8 @@ inline std::vector<ReferenceSet> references(const std::string& name) {
   std::ifstream f(folder + "/manifest.json");
   if (!f) throw std::runtime_error("no references of " + name);
   std::vector<ReferenceSet> sets;
-  for (const auto& s : nlohmann::json::parse(f).at("sets")) {
+  const nlohmann::json manifest = nlohmann::json::parse(f);
+  for (const auto& s : manifest.at("sets")) {
     ReferenceSet r;
     r.kind = s.at("kind");
     for (const auto& t : s.at("inputs")) r.inputs.push_back({t.at("name"), readTensor(t, folder)});
@@ -58,14 +62,15 @@ inline std::vector<ReferenceSet> references(const std::string& name) {
 }  // namespace rutter::testmodels
 
 /// A model that is not there fails in CI and skips elsewhere, saying what to run.
-#define RUTTER_NEED_FILE(path, howto)                                                               \
-  do {                                                                                              \
-    if (!std::filesystem::exists(path)) {                                                           \
-      const char* ci = std::getenv("CI");                                                           \
+#define RUTTER_NEED_FILE(path, howto)                                                                \
+  do {                                                                                               \
+    if (!std::filesystem::exists(path)) {                                                            \
+      const char* ci = std::getenv("CI");                                                            \
       if (ci && *ci && std::string(ci) != "false") FAIL() << (path) << " is missing: run " << howto; \
-      GTEST_SKIP() << (path) << " is missing: run " << howto;                                       \
-    }                                                                                               \
+      GTEST_SKIP() << (path) << " is missing: run " << howto;                                        \
+    }                                                                                                \
   } while (0)
-#define RUTTER_NEED_MODEL(name)                                                                                             \
-  RUTTER_NEED_FILE(::rutter::testmodels::modelPath(name), "scripts/models all and scripts/make_models.py");                 \
-  RUTTER_NEED_FILE(::rutter::testmodels::cacheFolder() + "/reference/" + (name) + "/manifest.json", "scripts/reference.py " << (name))
+#define RUTTER_NEED_MODEL(name)                                                                             \
+  RUTTER_NEED_FILE(::rutter::testmodels::modelPath(name), "scripts/models all and scripts/make_models.py"); \
+  RUTTER_NEED_FILE(::rutter::testmodels::cacheFolder() + "/reference/" + (name) + "/manifest.json",         \
+                   "scripts/reference.py " << (name))

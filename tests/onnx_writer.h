@@ -14,7 +14,17 @@
 
 namespace rutter::onnxwriter {
 
-enum ElemType { kFloat = 1, kUint8 = 2, kInt8 = 3, kInt32 = 6, kInt64 = 7, kString = 8, kBool = 9, kHalf = 10, kDouble = 11 };
+enum ElemType {
+  kFloat = 1,
+  kUint8 = 2,
+  kInt8 = 3,
+  kInt32 = 6,
+  kInt64 = 7,
+  kString = 8,
+  kBool = 9,
+  kHalf = 10,
+  kDouble = 11
+};
 using Strings = std::vector<std::string>;
 using Ints = std::vector<int64_t>;
 
@@ -43,7 +53,8 @@ inline std::string floats(const std::string& name, const Ints& dims, const std::
 inline std::string ints(const std::string& name, const Ints& dims, const Ints& v) {
   return rawTensor(name, kInt64, dims, rawBytes(v));
 }
-inline std::string externalTensor(const std::string& name, int type, const Ints& dims, const std::map<std::string, std::string>& entries) {
+inline std::string externalTensor(const std::string& name, int type, const Ints& dims,
+                                  const std::map<std::string, std::string>& entries) {
   return message([&](auto& w) {
     w.add_packed_int64(1, dims.begin(), dims.end());
     w.add_int32(2, type);
@@ -93,8 +104,8 @@ inline std::string attrRef(const std::string& name, int type, const std::string&
 }
 
 /// NodeProto.
-inline std::string node(const std::string& op, const Strings& inputs, const Strings& outputs, const Strings& attributes = {},
-                        const std::string& name = "", const std::string& domain = "") {
+inline std::string node(const std::string& op, const Strings& inputs, const Strings& outputs,
+                        const Strings& attributes = {}, const std::string& name = "", const std::string& domain = "") {
   return message([&](auto& w) {
     for (const auto& s : inputs) w.add_string(1, s);
     for (const auto& s : outputs) w.add_string(2, s);
@@ -115,9 +126,12 @@ inline std::string value(const std::string& name, int type, const Strings& dims)
                                                     for (const auto& d : dims)
                                                       s.add_message(1, message([&](auto& e) {
                                                                       if (d.empty()) return;
-                                                                      bool number = std::isdigit(d[0]) || (d[0] == '-' && d.size() > 1);
-                                                                      if (number) e.add_int64(1, std::stoll(d));
-                                                                      else e.add_string(2, d);
+                                                                      bool number = std::isdigit(d[0]) ||
+                                                                                    (d[0] == '-' && d.size() > 1);
+                                                                      if (number)
+                                                                        e.add_int64(1, std::stoll(d));
+                                                                      else
+                                                                        e.add_string(2, d);
                                                                     }));
                                                   }));
                                   }));
@@ -165,8 +179,9 @@ struct Model {
   }
 };
 /// FunctionProto of domain "local".
-inline std::string function(const std::string& name, const Strings& inputs, const Strings& outputs, const Strings& nodes,
-                            const Strings& attributes = {}, const Strings& defaults = {}, int64_t opset = 17) {
+inline std::string function(const std::string& name, const Strings& inputs, const Strings& outputs,
+                            const Strings& nodes, const Strings& attributes = {}, const Strings& defaults = {},
+                            int64_t opset = 17) {
   return message([&](auto& w) {
     w.add_string(1, name);
     for (const auto& s : inputs) w.add_string(4, s);
@@ -191,7 +206,8 @@ inline Model reluModel() {
 inline frontend::Model importText(const std::string& bytes, const std::string& directory = "") {
   return frontend::importBytes(std::as_bytes(std::span(bytes)), {.directory = directory, .name = ""});
 }
-/// The message of the UserError that importing gives; a test failure if it imports, or if the message has several lines.
+/// The message of the UserError that importing gives; a test failure if it imports, or if the message has several
+/// lines.
 inline std::string importError(const std::string& bytes, const std::string& directory = "") {
   try {
     importText(bytes, directory);

@@ -12,7 +12,7 @@
 namespace rutter::frontend {
 namespace {
 
-constexpr int64_t kMostNodes = 1'000'000;  // functions that call functions can grow without bound
+constexpr int64_t kMostNodes = 250'000;  // functions that call functions can grow without bound
 
 /// Values by the names that a graph or a function body gives them.
 struct Scope {

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "onnx/build.h"
 #include "onnx/file.h"
+#include "onnx/wire.h"
 
 namespace rutter::frontend {
 namespace {
@@ -28,7 +29,11 @@ Model import(std::string_view bytes, std::shared_ptr<const void> owner, const st
   const ModelView view = parseModel(bytes);
   TensorStore tensors(std::move(owner), directory);
   Model m;
-  m.graph = buildGraph(view, tensors);
+  try {
+    m.graph = buildGraph(view, tensors);
+  } catch (const protozero::exception& e) {  // types and typed elements are decoded late
+    throw UserError("a damaged ONNX model: {}", e.what());
+  }
   m.hash = hashOf(bytes, tensors);
   m.irVersion = view.irVersion;
   auto it = view.opsets.find("");

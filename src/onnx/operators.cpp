@@ -71,13 +71,11 @@ void checkOperators(const ModelView& model) {
   for (const ops::OpDef* d : ops::allOps())
     if (std::string_view(d->domain) != "rutter") supported.push_back(d->name);
   std::sort(supported.begin(), supported.end());
-  throw UnsupportedOperators(fmt::format("{} node{} unsupported operators: {}{}; supported are {}", check.found.size(),
-                                         check.found.size() == 1 ? " uses" : "s use", text,
-                                         check.found.size() > kNodesShown
-                                             ? fmt::format(" ({} nodes not listed)", check.found.size() - kNodesShown)
-                                             : "",
-                                         fmt::join(supported, ", ")),
-                             std::move(check.found));
+  const size_t count = check.found.size();
+  const std::string hidden = count > kNodesShown ? fmt::format(" ({} nodes not listed)", count - kNodesShown) : "";
+  const std::string message = fmt::format("{} node{} unsupported operators: {}{}; supported are {}", count,
+                                          count == 1 ? " uses" : "s use", text, hidden, fmt::join(supported, ", "));
+  throw UnsupportedOperators(message, std::move(check.found));
 }
 
 }  // namespace rutter::frontend

@@ -1,5 +1,6 @@
 #pragma once
 // Reading protobuf fields with their wire types checked (protozero itself only asserts them).
+#include <cstring>
 #include <protozero/pbf_reader.hpp>
 #include <string_view>
 #include <vector>

@@ -12,8 +12,10 @@ using testing::Not;
 
 TEST(OnnxGraph, Cycle) {
   Model m = reluModel();
-  m.nodes = {node("Add", {"x", "b"}, {"a"}, {}, "first"), node("Relu", {"a"}, {"b"}, {}, "second"), node("Relu", {"b"}, {"y"}, {}, "last")};
-  EXPECT_THAT(importError(m.bytes()), AllOf(HasSubstr("cycle"), HasSubstr("first"), HasSubstr("second"), Not(HasSubstr("last"))));
+  m.nodes = {node("Add", {"x", "b"}, {"a"}, {}, "first"), node("Relu", {"a"}, {"b"}, {}, "second"),
+             node("Relu", {"b"}, {"y"}, {}, "last")};
+  EXPECT_THAT(importError(m.bytes()),
+              AllOf(HasSubstr("cycle"), HasSubstr("first"), HasSubstr("second"), Not(HasSubstr("last"))));
 }
 TEST(OnnxGraph, NodeThatReadsItself) {
   Model m = reluModel();
@@ -65,7 +67,8 @@ TEST(OnnxGraph, UnknownIrVersion) {
 TEST(OnnxGraph, UnknownOpset) {
   Model m = reluModel();
   m.opsets[""] = 6;
-  EXPECT_THAT(importError(m.bytes()), AllOf(HasSubstr("node relu (Relu)"), HasSubstr("opset 6 is not supported: 7 to")));
+  EXPECT_THAT(importError(m.bytes()),
+              AllOf(HasSubstr("node relu (Relu)"), HasSubstr("opset 6 is not supported: 7 to")));
   m.opsets[""] = 1000;
   EXPECT_THAT(importError(m.bytes()), HasSubstr("opset 1000 is not supported"));
   m.opsets = {};
@@ -74,7 +77,8 @@ TEST(OnnxGraph, UnknownOpset) {
 TEST(OnnxGraph, OperatorNewerThanTheOpset) {
   Model m = reluModel();
   m.nodes = {node("Gelu", {"x"}, {"y"}, {}, "gelu")};
-  EXPECT_THAT(importError(m.bytes()), AllOf(HasSubstr("node gelu (Gelu)"), HasSubstr("opset is 17"), HasSubstr("opset 20")));
+  EXPECT_THAT(importError(m.bytes()),
+              AllOf(HasSubstr("node gelu (Gelu)"), HasSubstr("opset is 17"), HasSubstr("opset 20")));
 }
 TEST(OnnxGraph, UnknownOperatorsAllAtOnce) {
   Model m = reluModel();
@@ -85,8 +89,9 @@ TEST(OnnxGraph, UnknownOperatorsAllAtOnce) {
     importText(m.bytes());
     FAIL() << "imported";
   } catch (const frontend::UnsupportedOperators& e) {
-    EXPECT_THAT(e.what(), AllOf(HasSubstr("3 nodes use unsupported operators"), HasSubstr("Frobnicate (one, Frobnicate_3)"),
-                                HasSubstr("com.microsoft.FastGelu (two)"), HasSubstr("supported are"), HasSubstr("Relu")));
+    EXPECT_THAT(e.what(),
+                AllOf(HasSubstr("3 nodes use unsupported operators"), HasSubstr("Frobnicate (one, Frobnicate_3)"),
+                      HasSubstr("com.microsoft.FastGelu (two)"), HasSubstr("supported are"), HasSubstr("Relu")));
     ASSERT_EQ(e.nodes.size(), 3u);
     EXPECT_EQ(e.nodes[1].name, "two");
     EXPECT_EQ(e.nodes[1].domain, "com.microsoft");
@@ -106,7 +111,8 @@ TEST(OnnxGraph, UnknownAttribute) {
 }
 TEST(OnnxGraph, AttributeOfUnknownType) {
   Model m = reluModel();
-  m.nodes = {node("Flatten", {"x"}, {"y"}, {message([](auto& w) { w.add_string(1, "axis"), w.add_int32(20, 77); })}, "flat")};
+  m.nodes = {
+      node("Flatten", {"x"}, {"y"}, {message([](auto& w) { w.add_string(1, "axis"), w.add_int32(20, 77); })}, "flat")};
   EXPECT_THAT(importError(m.bytes()), AllOf(HasSubstr("node flat (Flatten)"), HasSubstr("'axis' has type 77")));
 }
 TEST(OnnxGraph, AttributeTwice) {
@@ -128,8 +134,10 @@ TEST(OnnxGraph, InputOfUnknownType) {
 }
 TEST(OnnxGraph, NestingTooDeep) {
   std::string g = message([](auto& w) { w.add_string(2, "innermost"); });
-  for (int i = 0; i < 300; i++) g = message([&](auto& w) { w.add_message(1, node("If", {"c"}, {"o"}, {attrGraph("then_branch", g)})); });
-  EXPECT_THAT(importError(message([&](auto& w) { w.add_int64(1, 8), w.add_message(7, g); })), HasSubstr("nested more than"));
+  for (int i = 0; i < 300; i++)
+    g = message([&](auto& w) { w.add_message(1, node("If", {"c"}, {"o"}, {attrGraph("then_branch", g)})); });
+  EXPECT_THAT(importError(message([&](auto& w) { w.add_int64(1, 8), w.add_message(7, g); })),
+              HasSubstr("nested more than"));
 }
 TEST(OnnxGraph, FunctionThatCallsItself) {
   Model m = reluModel();
@@ -144,8 +152,9 @@ TEST(OnnxGraph, FunctionsThatGrowWithoutBound) {
   m.functions = {function("F0", {"a"}, {"b"}, {node("Relu", {"a"}, {"b"})})};
   for (int i = 1; i < 40; i++) {
     std::string inner = "F" + std::to_string(i - 1);
-    m.functions.push_back(function("F" + std::to_string(i), {"a"}, {"b"},
-                                   {node(inner, {"a"}, {"t"}, {}, "", "local"), node(inner, {"t"}, {"b"}, {}, "", "local")}));
+    m.functions.push_back(
+        function("F" + std::to_string(i), {"a"}, {"b"},
+                 {node(inner, {"a"}, {"t"}, {}, "", "local"), node(inner, {"t"}, {"b"}, {}, "", "local")}));
   }
   m.nodes = {node("F39", {"x"}, {"y"}, {}, "call", "local")};
   EXPECT_THAT(importError(m.bytes()), HasSubstr("once its functions are inlined"));

@@ -19,7 +19,8 @@ Model withWeight(const std::string& tensor) {
 TEST(OnnxTensors, RawDataOfTheWrongSize) {
   EXPECT_THAT(importError(withWeight(rawTensor("w", kFloat, {2, 3}, std::string(20, 0))).bytes()),
               HasSubstr("initializer 'w': shape [2,3] of float32 needs 24 bytes, the model holds 20"));
-  EXPECT_THAT(importError(withWeight(rawTensor("w", kFloat, {2, 3}, std::string(28, 0))).bytes()), HasSubstr("holds 28"));
+  EXPECT_THAT(importError(withWeight(rawTensor("w", kFloat, {2, 3}, std::string(28, 0))).bytes()),
+              HasSubstr("holds 28"));
 }
 TEST(OnnxTensors, TypedDataOfTheWrongSize) {
   std::vector<float> three = {1, 2, 3};
@@ -35,16 +36,21 @@ TEST(OnnxTensors, TypedDataOfTheWrongSize) {
               HasSubstr("needs 4 elements, the model holds 1"));
 }
 TEST(OnnxTensors, NoData) {
-  EXPECT_THAT(importError(withWeight(message([](auto& w) { w.add_int64(1, int64_t{1} << 40), w.add_int32(2, kFloat), w.add_string(8, "w"); })).bytes()),
+  EXPECT_THAT(importError(withWeight(message([](auto& w) {
+                            w.add_int64(1, int64_t{1} << 40), w.add_int32(2, kFloat), w.add_string(8, "w");
+                          })).bytes()),
               HasSubstr("the model holds 0"));
 }
 TEST(OnnxTensors, ImpossibleShapes) {
-  EXPECT_THAT(importError(withWeight(rawTensor("w", kFloat, {-2}, "")).bytes()), AllOf(HasSubstr("initializer 'w'"), HasSubstr("[-2]")));
-  EXPECT_THAT(importError(withWeight(rawTensor("w", kFloat, {int64_t{1} << 40, int64_t{1} << 40}, "")).bytes()), HasSubstr("initializer 'w'"));
+  EXPECT_THAT(importError(withWeight(rawTensor("w", kFloat, {-2}, "")).bytes()),
+              AllOf(HasSubstr("initializer 'w'"), HasSubstr("[-2]")));
+  EXPECT_THAT(importError(withWeight(rawTensor("w", kFloat, {int64_t{1} << 40, int64_t{1} << 40}, "")).bytes()),
+              HasSubstr("initializer 'w'"));
   EXPECT_THAT(importError(withWeight(rawTensor("w", kFloat, {int64_t{1} << 60}, "")).bytes()), HasSubstr("too large"));
 }
 TEST(OnnxTensors, UnknownElementType) {
-  EXPECT_THAT(importError(withWeight(rawTensor("w", 77, {1}, "1234")).bytes()), HasSubstr("initializer 'w': element type 77 is not supported"));
+  EXPECT_THAT(importError(withWeight(rawTensor("w", 77, {1}, "1234")).bytes()),
+              HasSubstr("initializer 'w': element type 77 is not supported"));
 }
 TEST(OnnxTensors, Sparse) {
   Model m = reluModel();
@@ -65,7 +71,8 @@ class OnnxExternal : public testing::Test {
   TempFolder folder_;
 };
 TEST_F(OnnxExternal, OutsideTheFolder) {
-  EXPECT_THAT(error({{"location", "../secret.bin"}}), AllOf(HasSubstr("initializer 'w'"), HasSubstr("outside the model's folder")));
+  EXPECT_THAT(error({{"location", "../secret.bin"}}),
+              AllOf(HasSubstr("initializer 'w'"), HasSubstr("outside the model's folder")));
   EXPECT_THAT(error({{"location", "a/../../secret.bin"}}), HasSubstr("outside the model's folder"));
 }
 TEST_F(OnnxExternal, AbsolutePath) {
@@ -81,11 +88,13 @@ TEST_F(OnnxExternal, Missing) {
   EXPECT_THAT(error({{"location", "gone.bin"}}), AllOf(HasSubstr("gone.bin"), HasSubstr("No such file")));
 }
 TEST_F(OnnxExternal, TooShort) {
-  EXPECT_THAT(error({{"location", "w.bin"}, {"offset", "4"}}), HasSubstr("too short: 24 bytes at offset 4 are wanted, the file has 24"));
+  EXPECT_THAT(error({{"location", "w.bin"}, {"offset", "4"}}),
+              HasSubstr("too short: 24 bytes at offset 4 are wanted, the file has 24"));
   EXPECT_THAT(error({{"location", "w.bin"}, {"offset", "9223372036854775807"}}), HasSubstr("too short"));
 }
 TEST_F(OnnxExternal, LengthThatDisagrees) {
-  EXPECT_THAT(error({{"location", "w.bin"}, {"length", "20"}}), HasSubstr("needs 24 bytes, its external data has length 20"));
+  EXPECT_THAT(error({{"location", "w.bin"}, {"length", "20"}}),
+              HasSubstr("needs 24 bytes, its external data has length 20"));
 }
 TEST_F(OnnxExternal, NumbersThatAreNone) {
   EXPECT_THAT(error({{"location", "w.bin"}, {"offset", "-1"}}), HasSubstr("offset '-1'"));
@@ -96,7 +105,8 @@ TEST_F(OnnxExternal, NoLocation) {
   EXPECT_THAT(error({{"location", std::string("w.bin\0x", 7)}}), HasSubstr("zero byte"));
 }
 TEST_F(OnnxExternal, BytesWithoutAFolder) {
-  EXPECT_THAT(importError(withWeight(externalTensor("w", kFloat, {2, 3}, {{"location", "w.bin"}})).bytes()), HasSubstr("without a folder"));
+  EXPECT_THAT(importError(withWeight(externalTensor("w", kFloat, {2, 3}, {{"location", "w.bin"}})).bytes()),
+              HasSubstr("without a folder"));
 }
 TEST_F(OnnxExternal, AFolderInPlaceOfAFile) {
   std::filesystem::create_directory(folder_.path("model/dir"));

@@ -33,8 +33,8 @@ TEST(Import, ModelFacts) {
 }
 TEST(Import, NamesAndOrigins) {
   Model m = reluModel();
-  m.nodes = {node("Relu", {"x"}, {"a"}), node("Relu", {"a"}, {"b"}, {}, "same"),
-             node("Relu", {"b"}, {"c"}, {}, "same"), node("Relu", {"c"}, {"y"})};
+  m.nodes = {node("Relu", {"x"}, {"a"}), node("Relu", {"a"}, {"b"}, {}, "same"), node("Relu", {"b"}, {"c"}, {}, "same"),
+             node("Relu", {"c"}, {"y"})};
   frontend::Model r = importText(m.bytes());
   EXPECT_THAT(nodeNames(*r.graph), ElementsAre("Relu_0", "same", "same.1", "Relu_3"));
   EXPECT_THAT(r.graph->top().nodes.back()->origins, ElementsAre("Relu_3"));
@@ -113,17 +113,18 @@ TEST(Import, FunctionsAreInlined) {
   Model m = reluModel();
   m.opsets["local"] = 1;
   // G(a; slope) = LeakyRelu(a, slope) + a, twice in F; names in a function are its own.
-  m.functions = {
-      function("G", {"a", "missing"}, {"r"},
-               {node("LeakyRelu", {"a"}, {"y"}, {attrRef("alpha", 1, "slope")}, "leaky"), node("Add", {"y", "a"}, {"r"}, {}, "add")}, {"slope"}),
-      function("F", {"x"}, {"y", "same"},
-               {node("G", {"x"}, {"t"}, {attr("slope", 0.5f)}, "g", "local"), node("G", {"t"}, {"y"}, {}, "", "local"),
-                node("Identity", {"x"}, {"same"})})};
+  m.functions = {function("G", {"a", "missing"}, {"r"},
+                          {node("LeakyRelu", {"a"}, {"y"}, {attrRef("alpha", 1, "slope")}, "leaky"),
+                           node("Add", {"y", "a"}, {"r"}, {}, "add")},
+                          {"slope"}),
+                 function("F", {"x"}, {"y", "same"},
+                          {node("G", {"x"}, {"t"}, {attr("slope", 0.5f)}, "g", "local"),
+                           node("G", {"t"}, {"y"}, {}, "", "local"), node("Identity", {"x"}, {"same"})})};
   m.nodes = {node("F", {"x"}, {"y"}, {}, "f", "local")};
   m.inputs = {value("x", kFloat, {"2"})};
   frontend::Model r = importText(m.bytes());
   r.graph->verify();
-  EXPECT_THAT(nodeNames(*r.graph), ElementsAre("f/g/leaky", "f/g/add", "f/Identity_2", "f/G_1/leaky", "f/G_1/add"));
+  EXPECT_THAT(nodeNames(*r.graph), ElementsAre("f/g/leaky", "f/g/add", "f/G_1/leaky", "f/G_1/add", "f/Identity_2"));
   EXPECT_EQ(r.graph->top().outputs[0]->name, "y");
   // slope 0.5: -2 -> -1 - 2 = -3; then the operator's default 0.01: -0.03 - 3.
   auto y = contents(ops::evalGraph(*r.graph, {ir::Tensor::ofFloats({2}, {-2, 1})}).at(0));
@@ -145,8 +146,9 @@ TEST(Import, FunctionWithDefaultAndPassThrough) {
 TEST(Import, FunctionsHaveTheirOwnOpset) {
   Model m = reluModel();
   m.opsets = {{"", 18}, {"local", 1}};
-  m.functions = {function("F", {"x"}, {"y"}, {node("ReduceMax", {"x"}, {"y"}, {attr("axes", Ints{1}), attr("keepdims", int64_t{0})})},
-                          {}, {}, 11)};
+  m.functions = {function("F", {"x"}, {"y"},
+                          {node("ReduceMax", {"x"}, {"y"}, {attr("axes", Ints{1}), attr("keepdims", int64_t{0})})}, {},
+                          {}, 11)};
   m.nodes = {node("F", {"x"}, {"y"}, {}, "f", "local")};
   auto out = ops::evalGraph(*importText(m.bytes()).graph, {ir::Tensor::ofFloats({2, 3}, {1, 2, 3, 6, 5, 4})});
   EXPECT_THAT(contents(out.at(0)), ElementsAre(3, 6));

@@ -1,7 +1,8 @@
 // Encodings of weights: raw and typed, inline and external; views where they can be.
+#include "onnx/tensors.h"
+
 #include <gmock/gmock.h>
 
-#include "onnx/tensors.h"
 #include "onnx_writer.h"
 
 namespace rutter::onnxwriter {
@@ -20,7 +21,9 @@ Model withWeight(const std::string& tensor) {
   m.initialisers = {tensor};
   return m;
 }
-const ir::Tensor& weight(const frontend::Model& m) { return *m.graph->top().nodes.front()->inputs[1]->constant; }
+const ir::Tensor& weight(const frontend::Model& m) {
+  return *m.graph->top().nodes.front()->inputs[1]->constant;
+}
 ir::Tensor decode(const std::string& tensor) {
   Model m = reluModel();
   m.initialisers = {tensor};
@@ -60,7 +63,9 @@ struct Encoding {
   std::function<void(protozero::pbf_writer&)> data;
   std::vector<double> wanted;
 };
-void PrintTo(const Encoding& e, std::ostream* os) { *os << e.name; }
+void PrintTo(const Encoding& e, std::ostream* os) {
+  *os << e.name;
+}
 class TypedData : public testing::TestWithParam<Encoding> {};
 TEST_P(TypedData, Decodes) {
   const Encoding& e = GetParam();
@@ -82,10 +87,17 @@ using Writer = protozero::pbf_writer;
 INSTANTIATE_TEST_SUITE_P(
     All, TypedData,
     testing::Values(
-        Encoding{"float_packed", kFloat, [](Writer& w) { w.add_packed_float(4, kFloats.begin(), kFloats.end()); }, {1.5, -2}},
+        Encoding{"float_packed",
+                 kFloat,
+                 [](Writer& w) { w.add_packed_float(4, kFloats.begin(), kFloats.end()); },
+                 {1.5, -2}},
         Encoding{"float_single", kFloat, [](Writer& w) { w.add_float(4, 1.5f), w.add_float(4, -2); }, {1.5, -2}},
-        Encoding{"float_in_runs", kFloat, [](Writer& w) { w.add_packed_float(4, kFloats.begin(), kFloats.end()), w.add_float(4, 9); }, {1.5, -2, 9}},
-        Encoding{"double", kDouble, [](Writer& w) { w.add_packed_double(10, kDoubles.begin(), kDoubles.end()); }, {1.5, -2}},
+        Encoding{"float_in_runs",
+                 kFloat,
+                 [](Writer& w) { w.add_packed_float(4, kFloats.begin(), kFloats.end()), w.add_float(4, 9); },
+                 {1.5, -2, 9}},
+        Encoding{
+            "double", kDouble, [](Writer& w) { w.add_packed_double(10, kDoubles.begin(), kDoubles.end()); }, {1.5, -2}},
         Encoding{"int32", kInt32, [](Writer& w) { w.add_packed_int32(5, kInts.begin(), kInts.end()); }, {3, -4}},
         Encoding{"int8", kInt8, [](Writer& w) { w.add_packed_int32(5, kInts.begin(), kInts.end()); }, {3, -4}},
         Encoding{"int16", 5, [](Writer& w) { w.add_packed_int32(5, kInts.begin(), kInts.end()); }, {3, -4}},
@@ -93,9 +105,14 @@ INSTANTIATE_TEST_SUITE_P(
         Encoding{"bool", kBool, [](Writer& w) { w.add_int32(5, 1), w.add_int32(5, 0); }, {1, 0}},
         Encoding{"float16", kHalf, [](Writer& w) { w.add_int32(5, 0x3e00), w.add_int32(5, 0xc000); }, {1.5, -2}},
         Encoding{"bfloat16", 16, [](Writer& w) { w.add_int32(5, 0x3fc0); }, {1.5}},
-        Encoding{"int64", kInt64, [](Writer& w) { w.add_packed_int64(7, kLongs.begin(), kLongs.end()); }, {1099511627776.0, -4}},
-        Encoding{"uint64", 13, [](Writer& w) { w.add_packed_uint64(11, kUnsigned.begin(), kUnsigned.end()); }, {7, 4e9}},
-        Encoding{"uint32", 12, [](Writer& w) { w.add_packed_uint64(11, kUnsigned.begin(), kUnsigned.end()); }, {7, 4e9}}),
+        Encoding{"int64",
+                 kInt64,
+                 [](Writer& w) { w.add_packed_int64(7, kLongs.begin(), kLongs.end()); },
+                 {1099511627776.0, -4}},
+        Encoding{
+            "uint64", 13, [](Writer& w) { w.add_packed_uint64(11, kUnsigned.begin(), kUnsigned.end()); }, {7, 4e9}},
+        Encoding{
+            "uint32", 12, [](Writer& w) { w.add_packed_uint64(11, kUnsigned.begin(), kUnsigned.end()); }, {7, 4e9}}),
     [](const auto& i) { return std::string(i.param.name); });
 
 TEST(Tensors, Strings) {
@@ -107,7 +124,8 @@ TEST(Tensors, Strings) {
   EXPECT_EQ(t.getString(1), "");
 }
 TEST(Tensors, FourBitsTwoToAByte) {
-  ir::Tensor t = decode(message([](auto& w) { w.add_int64(1, 3), w.add_int32(2, 22), w.add_int32(5, 0x21), w.add_int32(5, 0x03); }));
+  ir::Tensor t = decode(
+      message([](auto& w) { w.add_int64(1, 3), w.add_int32(2, 22), w.add_int32(5, 0x21), w.add_int32(5, 0x03); }));
   EXPECT_EQ(t.dtype(), ir::DType::kI4);
   EXPECT_EQ(t.bytes(), 2);
   EXPECT_EQ(static_cast<const uint8_t*>(t.data())[0], 0x21);
@@ -121,7 +139,8 @@ TEST(Tensors, ExternalData) {
   TempFolder folder;
   folder.write("w.bin", "12345678" + rawBytes(std::vector<float>{1, 2, 3, 4, 5, 6}));
   const std::string bytes =
-      withWeight(externalTensor("w", kFloat, {2, 3}, {{"location", "w.bin"}, {"offset", "8"}, {"length", "24"}})).bytes();
+      withWeight(externalTensor("w", kFloat, {2, 3}, {{"location", "w.bin"}, {"offset", "8"}, {"length", "24"}}))
+          .bytes();
   frontend::Model r = frontend::importFile(folder.write("net.onnx", bytes));
   EXPECT_THAT(contents(weight(r)), ElementsAre(1, 2, 3, 4, 5, 6));
   EXPECT_THAT(r.externalFiles, ElementsAre(folder.path("w.bin")));
@@ -129,13 +148,15 @@ TEST(Tensors, ExternalData) {
 }
 TEST(Tensors, HashFollowsEveryByte) {
   TempFolder folder;
-  std::string path = folder.write("net.onnx", withWeight(externalTensor("w", kFloat, {1}, {{"location", "w.bin"}})).bytes());
+  std::string path =
+      folder.write("net.onnx", withWeight(externalTensor("w", kFloat, {1}, {{"location", "w.bin"}})).bytes());
   folder.write("w.bin", rawBytes(std::vector<float>{1}));
   Hash128 before = frontend::importFile(path).hash;
   EXPECT_EQ(frontend::importFile(path).hash, before);
   folder.write("w.bin", rawBytes(std::vector<float>{2}));
   EXPECT_NE(frontend::importFile(path).hash, before);
-  EXPECT_NE(importText(withWeight(floats("w", {1}, {1})).bytes()).hash, importText(withWeight(floats("w", {1}, {2})).bytes()).hash);
+  EXPECT_NE(importText(withWeight(floats("w", {1}, {1})).bytes()).hash,
+            importText(withWeight(floats("w", {1}, {2})).bytes()).hash);
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ struct Net {
     return ops::evalGraph(*r.graph, {x}).at(0);
   }
   Floats operator()(const Ints& shape, const Floats& x) const {
-    ir::Tensor y = run(ir::Tensor::ofFloats(shape, x));
+    const ir::Tensor y = run(ir::Tensor::ofFloats(shape, x));
     return Floats(y.as<float>(), y.as<float>() + y.size());
   }
   size_t nodes() const { return importText(m.bytes()).graph->top().nodes.size(); }
@@ -60,7 +60,8 @@ TEST(Upgrade, ClipOfHalves) {
   EXPECT_EQ(y.getDouble(1), 6);
 }
 TEST(Upgrade, SliceAttributes) {
-  Net n(9, {node("Slice", {"x"}, {"y"}, {attr("starts", Ints{1}), attr("ends", Ints{3}), attr("axes", Ints{1})})}, {"2", "4"});
+  Net n(9, {node("Slice", {"x"}, {"y"}, {attr("starts", Ints{1}), attr("ends", Ints{3}), attr("axes", Ints{1})})},
+        {"2", "4"});
   EXPECT_THAT(n({2, 4}, {0, 1, 2, 3, 4, 5, 6, 7}), ElementsAre(1, 2, 5, 6));
   Net all(7, {node("Slice", {"x"}, {"y"}, {attr("starts", Ints{1, 0}), attr("ends", Ints{2, 2})})}, {"2", "4"});
   EXPECT_THAT(all({2, 4}, {0, 1, 2, 3, 4, 5, 6, 7}), ElementsAre(4, 5));
@@ -80,13 +81,17 @@ TEST(Upgrade, ReduceAxes) {
       bool sum = op == "ReduceSum";
       EXPECT_THAT(n({2, 2}, {1, 2, 3, 4}), ElementsAre(sum ? 3 : 2, sum ? 7 : 4)) << op << opset;
     }
-  Net seventeen(17, {node("ReduceMean", {"x"}, {"y"}, {attr("axes", Ints{0}), attr("keepdims", int64_t{0})})}, {"2", "2"});
+  Net seventeen(17, {node("ReduceMean", {"x"}, {"y"}, {attr("axes", Ints{0}), attr("keepdims", int64_t{0})})},
+                {"2", "2"});
   EXPECT_THAT(seventeen({2, 2}, {1, 2, 3, 4}), ElementsAre(2, 3));
   Net everything(12, {node("ReduceMean", {"x"}, {"y"}, {attr("keepdims", int64_t{0})})}, {"2", "2"});
   EXPECT_THAT(everything({2, 2}, {1, 2, 3, 4}), ElementsAre(2.5));
 }
 TEST(Upgrade, SqueezeAndUnsqueezeAxes) {
-  Net n(11, {node("Unsqueeze", {"x"}, {"t"}, {attr("axes", Ints{0, 2})}), node("Squeeze", {"t"}, {"y"}, {attr("axes", Ints{2})})}, {"2"});
+  Net n(11,
+        {node("Unsqueeze", {"x"}, {"t"}, {attr("axes", Ints{0, 2})}),
+         node("Squeeze", {"t"}, {"y"}, {attr("axes", Ints{2})})},
+        {"2"});
   EXPECT_THAT(n.run(ir::Tensor::ofFloats({2}, {1, 2})).shape(), ElementsAre(1, 2));
 }
 TEST(Upgrade, SplitSizesAndCount) {
@@ -147,7 +152,8 @@ TEST(Upgrade, UpsampleAndFirstResize) {
 TEST(Upgrade, EmptyResizeInputsAreLeftOut) {
   Net n(11,
         {node("Resize", {"x", "roi", "none", "sizes"}, {"y"},
-              {attr("mode", "nearest"), attr("coordinate_transformation_mode", "asymmetric"), attr("nearest_mode", "floor")})},
+              {attr("mode", "nearest"), attr("coordinate_transformation_mode", "asymmetric"),
+               attr("nearest_mode", "floor")})},
         {"1", "1", "1", "2"}, {floats("roi", {0}, {}), floats("none", {0}, {}), ints("sizes", {4}, {1, 1, 1, 4})});
   EXPECT_THAT(n({1, 1, 1, 2}, {1, 2}), ElementsAre(1, 1, 2, 2));
 }
@@ -168,7 +174,8 @@ TEST(Upgrade, BatchNormalization) {
 // Four channels in two groups of two, each {-1, 1} after normalising; scale 10 and 100, bias 1 and 2 a group.
 TEST(Upgrade, GroupNormalizationScalesPerGroup) {
   for (const char* channels : {"4", "C"}) {
-    Net n(18, {node("GroupNormalization", {"x", "s", "b"}, {"y"}, {attr("num_groups", int64_t{2}), attr("epsilon", 0.f)})},
+    Net n(18,
+          {node("GroupNormalization", {"x", "s", "b"}, {"y"}, {attr("num_groups", int64_t{2}), attr("epsilon", 0.f)})},
           {"1", channels, "1"}, {floats("s", {2}, {10, 100}), floats("b", {2}, {1, 2})});
     EXPECT_THAT(n({1, 4, 1}, {0, 2, 5, 3}), ElementsAre(-9, 11, 102, -98));
   }

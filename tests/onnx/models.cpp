@@ -22,15 +22,19 @@ void PrintTo(const Facts& f, std::ostream* os) {
   *os << f.name;
 }
 
-/// ||y - o|| / ||o||, both as doubles; 0 for two zero tensors.
-double normError(const ir::Tensor& y, const ir::Tensor& o) {
+struct Error {
+  double norm, allowed;  // ||y - o||, and 1e-4 ||o|| plus what onnxruntime itself is off by
+};
+/// onnxruntime's float32 sigmoid is good to half an ulp of values near 1, not of its result: on noise, where all that
+/// ppocrv4_det answers is below 1e-3, it is off by 2e-3 of the norm (against a sigmoid in double of its own inputs).
+Error errorOf(const ir::Tensor& y, const ir::Tensor& o) {
   double d = 0, n = 0;
   for (int64_t i = 0; i < o.size(); i++) {
     const double a = y.getDouble(i), b = o.getDouble(i);
     d += (a - b) * (a - b);
     n += b * b;
   }
-  return d == 0 ? 0 : std::sqrt(d / n);
+  return {std::sqrt(d), 1e-4 * std::sqrt(n) + 0x1p-25 * std::sqrt(double(o.size()))};
 }
 int64_t argMax(const ir::Tensor& t) {
   int64_t best = 0;
@@ -78,9 +82,10 @@ TEST_P(Models, OracleAgreesWithOnnxruntime) {
         for (int64_t k = 0; k < o.size(); k++) ASSERT_EQ(y.getInt(k), o.getInt(k));
         continue;
       }
-      const double e = normError(y, o);
-      EXPECT_LE(e, 1e-4) << set.outputs[i].name;
-      std::cout << "  " << set.kind << " " << set.outputs[i].name << ": error " << e << ", " << seconds << " s\n";
+      const Error e = errorOf(y, o);
+      EXPECT_LE(e.norm, e.allowed) << set.outputs[i].name;
+      std::cout << "  " << set.kind << " " << set.outputs[i].name << ": error " << e.norm << " of " << e.allowed
+                << " allowed, " << seconds << " s\n";
       if (set.kind == "real-like") {
         EXPECT_EQ(argMax(y), argMax(o));
       }

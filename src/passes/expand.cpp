@@ -114,4 +114,35 @@ bool ruleOneHot(ir::Graph& g, ir::Node* n, PassContext& ctx) {
   return replaceValue(g, n->outputs[0], b.node("Gather", {b.constant(std::move(table)), i}, {{"axis", int64_t(0)}}));
 }
 
+// GatherND with constant indices is a Gather of one axis, or a Reshape if it takes all elements in their order.
+bool ruleGatherND(ir::Graph& g, ir::Node* n, PassContext&) {
+  if (!isOp(n, "GatherND") || n->getInt("batch_dims", 0) != 0 || !n->inputs[1]->constant) return false;
+  const ir::Tensor& indices = *n->inputs[1]->constant;
+  ir::Value *x = n->inputs[0], *y = n->outputs[0];
+  if (x->constant || indices.rank() == 0) return false;
+  size_t depth = size_t(indices.shape().back());
+  auto extents = ir::constants(ir::Dims(x->type.dims.begin(), x->type.dims.begin() + int64_t(depth)));
+  if (!extents || depth == 0) return false;
+  std::vector<int64_t> shape(indices.shape().begin(), indices.shape().end() - 1);
+  ir::Tensor flat(ir::DType::kI64, shape);
+  int64_t total = ir::elementCount(*extents);
+  bool inOrder = flat.size() == total;
+  for (int64_t i = 0; i < flat.size(); i++) {
+    int64_t at = 0;
+    for (size_t k = 0; k < depth; k++) {
+      int64_t index = indices.getInt(i * int64_t(depth) + int64_t(k)), extent = (*extents)[k];
+      if (index < -extent || index >= extent) return false;  // the kernel reports it
+      at = at * extent + (index < 0 ? index + extent : index);
+    }
+    flat.setInt(i, at);
+    inOrder &= at == i;
+  }
+  Builder b(g, n, {n});
+  if (inOrder) return replaceValue(g, y, b.reshape(x, y->type.dims));
+  ir::Dims rows = {total};
+  rows.insert(rows.end(), x->type.dims.begin() + int64_t(depth), x->type.dims.end());
+  return replaceValue(g, y,
+                      b.node("Gather", {b.reshape(x, rows), b.constant(std::move(flat))}, {{"axis", int64_t(0)}}));
+}
+
 }  // namespace rutter::passes

@@ -5,10 +5,10 @@
 namespace rutter::passes {
 
 void Simplify::apply(ir::Graph& g, PassContext& ctx) const {
-  applyRules(
-      g, ctx,
-      {ruleNoOp, ruleViewToReshape, ruleMergeReshapes, ruleMergeTransposes, ruleKeepDims, ruleDropExpand, ruleAlgebra,
-       ruleDivToMul, rulePow, ruleSinkReshape, ruleTransposeOfReshape, ruleSinkExpand, ruleSplat, ruleOneHot});
+  applyRules(g, ctx,
+             {ruleNoOp, ruleViewToReshape, ruleMergeReshapes, ruleMergeTransposes, ruleKeepDims, ruleDropExpand,
+              ruleAlgebra, ruleDivToMul, rulePow, ruleSinkReshape, ruleTransposeOfReshape, ruleSinkExpand, ruleSplat,
+              ruleOneHot, ruleGatherND});
 }
 
 void Reassociate::apply(ir::Graph& g, PassContext& ctx) const {

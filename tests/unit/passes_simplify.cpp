@@ -196,3 +196,16 @@ TEST(Simplify, TransposeBetweenReshapesByOnes) {
   EXPECT_EQ(countOp(*g, "Transpose"), 0) << g->print();
   same(n, *g);
 }
+TEST(Simplify, GatherNDWithConstantIndices) {
+  Net n;
+  auto* x = n.input("x", {2, 3, 4});
+  ir::Tensor all(ir::DType::kI64, {1, 6, 2}), some(ir::DType::kI64, {2, 2});
+  for (int64_t i = 0; i < 6; i++) all.setInt(2 * i, i / 3), all.setInt(2 * i + 1, i % 3);
+  some.setInt(0, 1), some.setInt(1, -1), some.setInt(2, 0), some.setInt(3, 1);
+  n.output(n.op("GatherND", {x, n.graph->makeConstant("all", all)}));
+  n.output(n.op("GatherND", {x, n.graph->makeConstant("some", some)}));
+  auto g = optimise(*n.graph);
+  EXPECT_EQ(countOp(*g, "GatherND"), 0);
+  EXPECT_EQ(countOp(*g, "Gather"), 1);
+  same(n, *g);
+}

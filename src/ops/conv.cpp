@@ -61,13 +61,35 @@ void patchRow(const Box& b, const double* x, int64_t tap, int64_t j, int64_t n, 
     if (d < 0 || d >= b.in[0] || h < 0 || h >= b.in[1]) {
       std::fill_n(row, run, 0.0);
     } else {
+      // [lo, hi): where the tap reads inside of the line; zeros around.
       const double* line = x + (d * b.in[1] + h) * b.in[2];
-      for (int64_t i = 0; i < run; i++, col += b.stride[2]) row[i] = col < 0 || col >= b.in[2] ? 0.0 : line[col];
+      int64_t step = b.stride[2], lo = std::clamp<int64_t>(col < 0 ? (-col + step - 1) / step : 0, 0, run);
+      int64_t hi = std::clamp<int64_t>(col < b.in[2] ? (b.in[2] - 1 - col) / step + 1 : 0, lo, run);
+      std::fill_n(row, lo, 0.0);
+      if (step == 1)
+        std::copy_n(line + col + lo, hi - lo, row + lo);
+      else
+        for (int64_t i = lo; i < hi; i++) row[i] = line[col + i * step];
+      std::fill_n(row + hi, run - hi, 0.0);
     }
     row += run;
     n -= run;
     o[2] = 0;
     if (++o[1] == b.out[1]) o[1] = 0, o[0]++;
+  }
+}
+
+// y += w * x, the inner loop of depthwise convolution.
+__attribute__((optimize("O3"))) void addScaled(double* y, double w, const double* x, int64_t n) {
+  for (int64_t i = 0; i < n; i++) y[i] += w * x[i];
+}
+// A group of few output channels: a product would waste most of its tiles.
+void evalNarrow(const Box& b, int64_t m, int64_t channels, const double* weights, const double* image, double* result) {
+  int64_t n = b.outSize(), taps = b.taps();
+  std::vector<double> row(size_t(n), 0.0);
+  for (int64_t k = 0; k < channels * taps; k++) {
+    patchRow(b, image + k / taps * b.inSize(), k % taps, 0, n, row.data());
+    for (int64_t i = 0; i < m; i++) addScaled(result + i * n, weights[i * channels * taps + k], row.data(), n);
   }
 }
 
@@ -87,6 +109,14 @@ void eval(EvalContext& c) {
   std::vector<double> bias = c.has(2) ? load<double>(c.in(2)) : std::vector<double>(size_t(m * group)),
                       r(size_t(y.size()));
   for (int64_t g = 0; g < group; g++) {
+    if (m < 3) {
+      for (int64_t s = 0; s < batch; s++) {
+        double* to = r.data() + (s * group + g) * m * n;
+        for (int64_t i = 0; i < m * n; i++) to[i] = bias[size_t(g * m + i / n)];
+        evalNarrow(b, m, channels, vw.data() + g * m * k, vx.data() + (s * group + g) * channels * b.inSize(), to);
+      }
+      continue;
+    }
     DoubleGemm gemm(m, k, vw.data() + g * m * k);
     for (int64_t s = 0; s < batch; s++) {
       const double* image = vx.data() + (s * group + g) * channels * b.inSize();

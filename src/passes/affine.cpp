@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "passes/elements.h"
 #include "passes/rules.h"
 
 namespace rutter::passes {
@@ -39,7 +40,8 @@ ir::Tensor scaled(const Weights& w, const std::vector<double>& byOut, const std:
       int64_t o = w.transposed ? a / inPerGroup * outPerGroup + b : a;
       int64_t c = w.transposed ? a : a / outPerGroup * inPerGroup + b;
       double f = byOut[size_t(o)] * byIn[size_t(c)];
-      for (int64_t k = 0; k < rest; k++, i++) t.setDouble(i, old.getDouble(i) * f);
+      scaleRun(old, t, i, rest, [f](int64_t) { return f; });
+      i += rest;
     }
   return t;
 }
@@ -182,7 +184,10 @@ std::optional<ir::Tensor> scaleColumns(const ir::Tensor& m, const ir::Tensor& c)
   int64_t n = m.shape().back();
   if (c.size() != 1 && (c.size() != n || c.shape().back() != n)) return std::nullopt;
   ir::Tensor t(m.dtype(), m.shape());
-  for (int64_t i = 0; i < t.size(); i++) t.setDouble(i, m.getDouble(i) * c.getDouble(c.size() == 1 ? 0 : i % n));
+  std::vector<double> factors(static_cast<size_t>(n), 0);
+  for (int64_t i = 0; i < n; i++) factors[size_t(i)] = c.getDouble(c.size() == 1 ? 0 : i);
+  const double* f = factors.data();
+  for (int64_t row = 0; row + n <= t.size() && n > 0; row += n) scaleRun(m, t, row, n, [f](int64_t i) { return f[i]; });
   return t;
 }
 bool finite(const ir::Tensor& c) {
@@ -260,11 +265,7 @@ bool ruleGemm(ir::Graph& g, ir::Node* n, PassContext&) {
     ir::Value* v = n->inputs[i];
     if (n->getInt(flag, 0) == 0) return v;
     if (!v->constant) return b.transpose(v, {1, 0});
-    ir::Tensor t(v->constant->dtype(), {v->constant->shape()[1], v->constant->shape()[0]});
-    for (int64_t r = 0, k = 0; r < t.shape()[0]; r++)
-      for (int64_t col = 0; col < t.shape()[1]; col++, k++)
-        t.setDouble(k, v->constant->getDouble(col * t.shape()[0] + r));
-    return b.constant(std::move(t));
+    return b.constant(transposed(*v->constant));
   };
   if (!ir::isFloat(n->inputs[0]->type.dtype)) return false;
   ir::DType type = n->inputs[0]->type.dtype;

@@ -1,6 +1,7 @@
 // Rules that keep broadcast values small: Expand moves down until an operator broadcasts by itself.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "passes/rules.h"
 
@@ -102,7 +103,7 @@ bool ruleOneHot(ir::Graph& g, ir::Node* n, PassContext& ctx) {
   if (!ctx.get(knob::fuse_one_hot, *equal)) return false;
   Builder b(g, n, {n, cast, equal});
   ir::Tensor table(w.dtype(), {rows + 1, columns});
-  for (int64_t i = 0; i < w.size(); i++) table.setDouble(i, w.getDouble(i));
+  std::memcpy(table.mutableData(), w.data(), size_t(w.bytes()));  // the last row stays zero
   ir::Value* i = b.reshape(index, ir::Dims(index->type.dims.begin(), index->type.dims.end() - 1));
   auto number = [&](int64_t v) {
     ir::Tensor t(index->type.dtype, {});
@@ -112,6 +113,24 @@ bool ruleOneHot(ir::Graph& g, ir::Node* n, PassContext& ctx) {
   ir::Value* inside = b.node("And", {b.node("GreaterOrEqual", {i, number(0)}), b.node("Less", {i, number(rows)})});
   i = b.node("Where", {inside, i, number(rows)});
   return replaceValue(g, n->outputs[0], b.node("Gather", {b.constant(std::move(table)), i}, {{"axis", int64_t(0)}}));
+}
+
+// A pooling whose window is the whole image, without padding, is a global one.
+bool ruleGlobalPool(ir::Graph& g, ir::Node* n, PassContext&) {
+  if ((!isOp(n, "AveragePool") && !isOp(n, "MaxPool")) || n->output(1)) return false;
+  const ir::Value* x = n->inputs[0];
+  auto kernel = n->getInts("kernel_shape"), pads = n->getInts("pads"), dilations = n->getInts("dilations");
+  std::string mode = n->getString("auto_pad", "NOTSET");
+  if ((mode != "NOTSET" && mode != "VALID") || kernel.size() + 2 != x->type.rank()) return false;
+  for (size_t i = 0; i < kernel.size(); i++)
+    if (!x->type.dims[i + 2].is(kernel[i]) || !n->outputs[0]->type.dims[i + 2].is(1)) return false;
+  auto all = [](const std::vector<int64_t>& v, int64_t k) {
+    return std::all_of(v.begin(), v.end(), [k](int64_t i) { return i == k; });
+  };
+  if (!all(pads, 0) || !all(dilations, 1)) return false;
+  Builder b(g, n, {n});
+  return replaceValue(g, n->outputs[0],
+                      b.node(n->op == "MaxPool" ? "GlobalMaxPool" : "GlobalAveragePool", {n->inputs[0]}));
 }
 
 // GatherND with constant indices is a Gather of one axis, or a Reshape if it takes all elements in their order.

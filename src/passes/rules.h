@@ -26,6 +26,7 @@ bool ruleTransposeOfReshape(ir::Graph& g, ir::Node* n,
                             PassContext& ctx);                     ///< axes of extent 1 join after the Transpose
 bool ruleSinkExpand(ir::Graph& g, ir::Node* n, PassContext& ctx);  ///< unary(Expand(x)) -> Expand(unary(x))
 bool ruleSplat(ir::Graph& g, ir::Node* n, PassContext& ctx);       ///< parts of constants whose elements are alike
+bool ruleGlobalPool(ir::Graph& g, ir::Node* n, PassContext& ctx);  ///< a window as large as the image
 bool ruleGatherND(ir::Graph& g, ir::Node* n, PassContext& ctx);    ///< with constant indices -> Gather or Reshape
 bool ruleOneHot(ir::Graph& g, ir::Node* n, PassContext& ctx);      ///< one-hot rows times a matrix -> Gather
 bool ruleAlgebra(ir::Graph& g, ir::Node* n, PassContext& ctx);     ///< neutral elements, constants to the right

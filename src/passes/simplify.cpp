@@ -8,7 +8,7 @@ void Simplify::apply(ir::Graph& g, PassContext& ctx) const {
   applyRules(g, ctx,
              {ruleNoOp, ruleViewToReshape, ruleMergeReshapes, ruleMergeTransposes, ruleKeepDims, ruleDropExpand,
               ruleAlgebra, ruleDivToMul, rulePow, ruleSinkReshape, ruleTransposeOfReshape, ruleSinkExpand, ruleSplat,
-              ruleOneHot, ruleGatherND});
+              ruleOneHot, ruleGatherND, ruleGlobalPool});
 }
 
 void Reassociate::apply(ir::Graph& g, PassContext& ctx) const {

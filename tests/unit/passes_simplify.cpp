@@ -209,3 +209,13 @@ TEST(Simplify, GatherNDWithConstantIndices) {
   EXPECT_EQ(countOp(*g, "Gather"), 1);
   same(n, *g);
 }
+TEST(Simplify, PoolingOverTheWholeImage) {
+  Net n;
+  auto* x = n.input("x", {1, 3, 4, 5});
+  n.output(n.op("AveragePool", {x}, {{"kernel_shape", std::vector<int64_t>{4, 5}}}));
+  n.output(n.op("AveragePool", {x},
+                {{"kernel_shape", std::vector<int64_t>{4, 5}}, {"pads", std::vector<int64_t>{1, 0, 0, 0}}}));
+  auto g = optimise(*n.graph);
+  EXPECT_EQ(countOp(*g, "GlobalAveragePool"), 1);
+  same(n, *g);
+}

@@ -1,0 +1,76 @@
+#pragma once
+// What a worker builds and measures with. The real one is the compiler and the runtime (compiler_backend.cpp); tests
+// have a synthetic one with planted times and faults, in the same processes.
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/tensor.h"
+#include "tuner/measure.h"
+#include "tuner/search.h"
+
+namespace rutter::tuner {
+
+using Tensors = std::vector<std::pair<std::string, ir::Tensor>>;
+
+/// An engine in this process, bound to inputs and to outputs of its own.
+class LoadedEngine {
+ public:
+  virtual ~LoadedEngine() = default;
+  /// Inputs by name; the caller keeps them alive. Output buffers are made for their shapes.
+  virtual void bind(const Tensors& inputs) = 0;
+  /// UserError if the engine reports a failure.
+  virtual void run() = 0;
+  /// Fills every output buffer with `byte`.
+  virtual void poison(uint8_t byte) = 0;
+  virtual Tensors outputs() const = 0;  ///< copies
+  /// Median times of `runs` profiled runs, layer by layer.
+  virtual std::vector<LayerTime> profile(int runs) = 0;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  // ---- in a worker, which runs no candidate code and no second thread ----
+  /// Parses the model, builds the default engine, makes or reads the input sets. `options`: TuneOptions as JSON.
+  virtual void prepare(const Json& options) = 0;
+  /// {"model_hash", "model_nodes", "stack": {name: version}, "machine": hash, "default": {"decision", "build_ms",
+  /// "knobs_read"}}.
+  virtual Json describe() const = 0;
+  virtual const std::vector<Tensors>& inputs() const = 0;
+  /// References from the user's files, one a set; empty: the oracle's.
+  virtual const std::vector<Tensors>& references() const = 0;
+  virtual Decision decide(const std::string& route) = 0;
+  /// Writes the default engine to a file (private folder: no sync).
+  virtual void writeDefault(const std::string& path) const = 0;
+  virtual void admitKernels(const std::string& blob) = 0;
+
+  // ---- in a child ----
+  /// The oracle's outputs for one input set.
+  virtual Tensors oracle(int set) = 0;
+  /// Builds and writes the engine to a file. UserError: rejected.
+  virtual void build(const std::string& route, const std::string& path) = 0;
+  /// Kernels that build() emitted and the worker does not have; "" if none.
+  virtual std::string newKernels() = 0;
+
+  // ---- anywhere, without prepare ----
+  /// Loads an engine file (mapped: its weights are shared by all that load it); engines of one process share a pool of
+  /// `threads` (0: all usable). `luck` decides where the arena lies.
+  virtual std::unique_ptr<LoadedEngine> load(const std::string& path, int threads, uint64_t luck) = 0;
+  /// Checks an engine and returns the route that it was built by. UserError if it is torn or altered.
+  virtual std::string routeOf(const std::string& path) = 0;
+  virtual Clock& clock() = 0;
+  /// The knobs that routes are made of.
+  virtual std::shared_ptr<const knobs::Registry> registry(const Json& options) = 0;
+};
+
+using BackendFactory = std::function<std::unique_ptr<Backend>()>;
+
+/// Tensors to and from a file in the private folder; UserError if torn.
+std::string packTensors(const Tensors& t);
+Tensors unpackTensors(std::string_view bytes);
+
+}  // namespace rutter::tuner

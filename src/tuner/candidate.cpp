@@ -1,0 +1,360 @@
+#include "tuner/candidate.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "tuner/accuracy.h"
+#include "tuner/journal.h"
+
+namespace rutter::tuner {
+namespace {
+
+// Two patterns, so that an output that is never written cannot equal the right answer both times.
+constexpr uint8_t kPoison[2] = {0xcb, 0x34};
+
+const ir::Tensor* find(const Tensors& t, const std::string& name) {
+  for (const auto& [n, x] : t)
+    if (n == name) return &x;
+  return nullptr;
+}
+
+Accuracy judge(const JudgeOptions& how, const Tensors& y, const Tensors* d, const Tensors& o, int set,
+               Accuracy so = {}) {
+  for (const auto& [name, truth] : o) {
+    const ir::Tensor* out = find(y, name);
+    if (!out) throw UserError("reference output '{}' is no output of the engine", name);
+    so.add(name, set, how, *out, d ? find(*d, name) : nullptr, truth);
+  }
+  return so;
+}
+
+int64_t peakBytes() {
+  rusage u;
+  getrusage(RUSAGE_SELF, &u);
+  return int64_t(u.ru_maxrss) * 1024;
+}
+
+bool sameBits(const Tensors& a, const Tensors& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); i++)
+    if (!bitEqual(a[i].second, b[i].second)) return false;
+  return true;
+}
+
+// The oracle is slow and its answers never change: they are kept by what they depend on.
+Tensors oracleOutputs(Backend& backend, int set, const std::string& folder) {
+  const std::string model = backend.describe().value("model_hash", "");
+  std::string path;
+  if (!folder.empty() && !model.empty())
+    path = folder + "/" + hashBytes(model + packTensors(backend.inputs()[size_t(set)])).hex() + ".oracle";
+  if (!path.empty() && ::access(path.c_str(), R_OK) == 0) {
+    try {
+      return unpackTensors(readWholeFile(path));
+    } catch (const UserError&) {
+      // torn: made again below
+    }
+  }
+  Tensors out = backend.oracle(set);
+  if (!path.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    try {
+      replaceFile(path, packTensors(out));
+    } catch (const DeviceError&) {
+      // a cache only
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string packTensors(const Tensors& tensors) {
+  ByteWriter w;
+  w.put<uint64_t>(tensors.size());
+  for (const auto& [name, t] : tensors) {
+    w.put(name);
+    w.put(t.dtype());
+    w.put(t.shape());
+    if (t.dtype() == ir::DType::kString) {
+      for (int64_t i = 0; i < t.size(); i++) w.put(t.getString(i));
+    } else {
+      w.put(std::string_view(static_cast<const char*>(t.data()), size_t(t.bytes())));
+    }
+  }
+  const Hash128 h = hashBytes(w.bytes());
+  w.put(h.lo);
+  return w.take();
+}
+
+Tensors unpackTensors(std::string_view bytes) {
+  if (bytes.size() < 16) throw UserError("a tensor file that is too short");
+  uint64_t want;
+  std::memcpy(&want, bytes.data() + bytes.size() - 8, 8);
+  bytes.remove_suffix(8);
+  if (hashBytes(bytes).lo != want) throw UserError("a tensor file with a wrong checksum");
+  ByteReader r(bytes);
+  Tensors out;
+  const uint64_t n = r.get<uint64_t>();
+  for (uint64_t i = 0; i < n; i++) {
+    std::string name(r.getString());
+    const auto dtype = r.get<ir::DType>();
+    std::vector<int64_t> shape(r.get<uint64_t>());
+    for (int64_t& d : shape) d = r.get<int64_t>();
+    if (dtype == ir::DType::kString) {
+      std::vector<std::string> s(size_t(ir::elementCount(shape)));
+      for (std::string& x : s) x = r.getString();
+      out.emplace_back(std::move(name), ir::Tensor::ofStrings(shape, std::move(s)));
+      continue;
+    }
+    ir::Tensor t(dtype, shape);
+    const std::string_view data = r.getString();
+    if (int64_t(data.size()) != t.bytes()) throw UserError("a tensor file that contradicts itself");
+    if (!data.empty()) std::memcpy(t.mutableData(), data.data(), data.size());
+    out.emplace_back(std::move(name), std::move(t));
+  }
+  return out;
+}
+
+Json toJson(const JudgeOptions& o) {
+  return {{"algorithm", lossFlag(o.accuracy.algorithm)},
+          {"threshold", o.accuracy.threshold},
+          {"atol", o.accuracy.atol},
+          {"rtol", o.accuracy.rtol},
+          {"guard", o.guard},
+          {"threads", o.threads},
+          {"profile", o.profileLayers},
+          {"min_runs", o.block.minRuns},
+          {"block_s", o.block.blockSeconds},
+          {"min_rounds", o.rank.minRounds},
+          {"max_rounds", o.rank.maxRounds},
+          {"hopeless", o.rank.hopeless}};
+}
+
+JudgeOptions judgeFromJson(const Json& j) {
+  JudgeOptions o;
+  o.accuracy = {parseLoss(j.at("algorithm")), j.at("threshold"), j.at("atol"), j.at("rtol")};
+  o.guard = j.at("guard");
+  o.threads = j.at("threads");
+  o.profileLayers = j.at("profile");
+  o.block.minRuns = j.at("min_runs");
+  o.block.blockSeconds = j.at("block_s");
+  o.rank = {j.at("min_rounds"), j.at("max_rounds"), j.at("hopeless")};
+  return o;
+}
+
+void Accuracy::add(const std::string& output, int set, const JudgeOptions& how, const ir::Tensor& y,
+                   const ir::Tensor* d, const ir::Tensor& o) {
+  double l = INFINITY;
+  std::string why;
+  if (y.dtype() != o.dtype()) {
+    why = fmt::format("is {}, the reference {}", ir::dtypeName(y.dtype()), ir::dtypeName(o.dtype()));
+  } else {
+    if (comparable(o.dtype()))
+      l = loss(how.accuracy, y, o);
+    else
+      l = guard(y, o, o).ok ? 0 : INFINITY;
+    const GuardVerdict v = d ? guard(y, *d, o) : guardDefault(y, o);
+    relativeError = std::max(relativeError, v.relative);
+    if (how.guard && !v.ok) why = v.reason;
+    if (!how.guard && !(l < how.accuracy.threshold))
+      why = fmt::format("{} loss {:.3g} is not below {:.3g}", lossFlag(how.accuracy.algorithm), l,
+                        how.accuracy.threshold);
+  }
+  auto [it, fresh] = losses.try_emplace(output, l);
+  if (!fresh) it->second = std::max(it->second, l);
+  if (!why.empty() && ok) {
+    ok = false;
+    error = fmt::format("output '{}', input set {}: {}", output, set, why);
+  }
+}
+
+BaselineRecord runBaseline(Backend& backend, const JudgeOptions& how, const std::string& standardPath,
+                           const std::string& oracleCache, Reference& reference, const Say& say) {
+  BaselineRecord r;
+  const Json about = backend.describe();
+  r.decision = about["default"].value("decision", "");
+  r.buildMs = about["default"].value("build_ms", 0.0);
+  r.knobsRead = about["default"].value("knobs_read", std::vector<std::string>{});
+  r.machine = about.value("machine", "");
+  r.engineHash = hashBytes(readWholeFile(standardPath)).hex();
+  say("built", {});
+  const auto& inputs = backend.inputs();
+  reference.truth = backend.references();
+  reference.standard.clear();
+  for (size_t s = reference.truth.size(); s < inputs.size(); s++)
+    reference.truth.push_back(oracleOutputs(backend, int(s), oracleCache));
+  say("oracle", {});
+  const double begin = backend.clock().now();
+  auto engine = backend.load(standardPath, how.threads, 0);
+  say("loaded", {});
+  Accuracy so;
+  for (size_t s = 0; s < inputs.size(); s++) {
+    engine->bind(inputs[s]);
+    engine->poison(kPoison[0]);
+    engine->run();
+    Tensors y = engine->outputs();
+    so = judge(how, y, nullptr, reference.truth[s], int(s), std::move(so));
+    for (const auto& [name, t] : y)
+      if (!allFinite(t) && backend.references().empty())
+        throw UserError(
+            "output '{}' of the default engine is not finite on made-up inputs, so nothing can be compared; "
+            "give real ones with --loadInputs",
+            name);
+    reference.standard.push_back(std::move(y));
+  }
+  r.losses = so.losses;
+  r.relativeError = so.relativeError;
+  if (!so.ok) {
+    r.status = Status::kInaccurate;
+    r.error = so.error;
+  }
+  engine->bind(inputs[0]);
+  std::vector<double> runs;
+  for (int block = 0; block < 3; block++) {
+    measureBlock([&] { engine->run(); }, backend.clock(), how.block, &runs);
+    say("samples", {});
+  }
+  r.ms = median(std::move(runs)) * 1000;
+  r.layers = engine->profile(5);
+  engine->poison(kPoison[1]);
+  engine->run();
+  if (!sameBits(engine->outputs(), reference.standard[0]))
+    throw UserError(
+        "the default engine gives other bits in a second run: an output is not written, or not reproducible");
+  r.runSeconds = backend.clock().now() - begin;
+  return r;
+}
+
+CandidateRecord runCandidate(Backend& backend, const JudgeOptions& how, const Reference& reference,
+                             const std::string& standardPath, const std::string& route, uint64_t luck,
+                             const std::string& path, const Say& say) {
+  CandidateRecord r;
+  r.route = route;
+  const double begin = backend.clock().now();
+  try {
+    backend.build(route, path);
+  } catch (const UserError& e) {
+    r.status = Status::kRejected;
+    r.error = e.what();
+    return r;
+  }
+  r.buildMs = (backend.clock().now() - begin) * 1000;
+  r.engineHash = hashBytes(readWholeFile(path)).hex();
+  say("built", {{"build_ms", r.buildMs}});
+
+  // The same loader, pool and inputs for both; which comes first and where the arenas lie is luck.
+  std::unique_ptr<LoadedEngine> standard, engine;
+  auto loadStandard = [&] { standard = backend.load(standardPath, how.threads, luck >> 1); };
+  auto loadEngine = [&] { engine = backend.load(path, how.threads, luck >> 17); };
+  if (luck & 1)
+    loadStandard(), loadEngine();
+  else
+    loadEngine(), loadStandard();
+  say("loaded", {});
+
+  const auto& inputs = backend.inputs();
+  auto check = [&](size_t set, Accuracy so, const Tensors& y) {
+    return judge(how, y, &reference.standard[set], reference.truth[set], int(set), std::move(so));
+  };
+  Accuracy so;
+  Tensors first;
+  try {
+    for (size_t s = inputs.size(); s-- > 0;) {  // set 0 last: it stays bound and is measured
+      engine->bind(inputs[s]);
+      engine->poison(kPoison[0]);
+      engine->run();
+      first = engine->outputs();
+      so = check(s, std::move(so), first);
+    }
+    r.losses = so.losses;
+    r.relativeError = so.relativeError;
+    r.peakBytes = peakBytes();
+    if (!so.ok) {
+      r.status = Status::kInaccurate;
+      r.error = so.error;
+      return r;
+    }
+    if (how.profileLayers)
+      for (const LayerTime& l : engine->profile(3))
+        if (!l.origins.empty()) r.layerMs[l.origins.front()] += l.ms;
+    standard->bind(inputs[0]);
+    const PairSamples p =
+        measurePair([&] { standard->run(); }, [&] { engine->run(); }, backend.clock(), how.block, how.rank, luck & 2,
+                    [&](const PairSamples& s) { say("samples", {{"rounds", s.logRatios.size()}}); });
+    r.logRatios = p.logRatios;
+    r.ms = median(p.second) * 1000;
+
+    engine->poison(kPoison[1]);
+    engine->run();
+    const Tensors last = engine->outputs();
+    standard->poison(kPoison[1]);
+    standard->run();
+    r.peakBytes = peakBytes();
+    if (!sameBits(standard->outputs(), reference.standard[0])) {
+      r.status = Status::kCrashed;
+      r.error = "the default's outputs changed beside it: it writes where it should not";
+    } else if (!sameBits(first, last)) {
+      so = check(0, std::move(so), last);
+      r.losses = so.losses;
+      r.status = so.ok ? Status::kUnstable : Status::kInaccurate;
+      r.error = so.ok ? "other bits in the last run than in the first" : "in the last run: " + so.error;
+    }
+  } catch (const UserError& e) {
+    r.status = Status::kCrashed;
+    r.error = fmt::format("failed while running: {}", e.what());
+  }
+  return r;
+}
+
+SampleRecord runSample(Backend& backend, const JudgeOptions& how, const std::string& standardBytes,
+                       const std::string& engineBytes, const Tensors& inputs, bool swap, uint64_t luck,
+                       const Say& say) {
+  SampleRecord r;
+  std::unique_ptr<LoadedEngine> standard, engine;
+  auto loadStandard = [&] { standard = backend.load(standardBytes, how.threads, luck >> 1); };
+  auto loadEngine = [&] { engine = backend.load(engineBytes, how.threads, luck >> 17); };
+  if (swap)
+    loadEngine(), loadStandard();
+  else
+    loadStandard(), loadEngine();
+  say("loaded", {});
+  try {
+    Tensors before[2], after[2];
+    LoadedEngine* both[2] = {standard.get(), engine.get()};
+    for (int i = 0; i < 2; i++) {
+      both[i]->bind(inputs);
+      both[i]->poison(kPoison[0]);
+      both[i]->run();
+      before[i] = both[i]->outputs();
+    }
+    const PairSamples p =
+        measurePair([&] { standard->run(); }, [&] { engine->run(); }, backend.clock(), how.block,
+                    {how.rank.maxRounds, how.rank.maxRounds, 0}, swap, [&](const PairSamples&) { say("samples", {}); });
+    r.logRatios = p.logRatios;
+    r.defaultMs = median(p.first) * 1000;
+    r.ms = median(p.second) * 1000;
+    for (int i = 0; i < 2; i++) {
+      both[i]->poison(kPoison[1]);
+      both[i]->run();
+      after[i] = both[i]->outputs();
+      if (!sameBits(before[i], after[i])) {
+        r.status = i ? Status::kUnstable : Status::kCrashed;
+        r.error = i ? "other bits in the last run than in the first" : "the default's outputs changed beside it";
+      }
+    }
+  } catch (const UserError& e) {
+    r.status = Status::kCrashed;
+    r.error = fmt::format("failed while running: {}", e.what());
+  }
+  return r;
+}
+
+}  // namespace rutter::tuner

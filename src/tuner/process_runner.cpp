@@ -1,0 +1,259 @@
+#include "tuner/process_runner.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "tuner/frames.h"
+#include "tuner/journal.h"
+
+namespace rutter::tuner {
+namespace {
+
+constexpr int kWorkerCandidates = 200;
+constexpr double kWorkerGrowth = 1.5;
+// Preparing a model and its oracle may take long; a user's own limits are for candidates.
+constexpr double kPrepareSeconds = 1800;
+
+}  // namespace
+
+ProcessRunner::ProcessRunner(RunnerOptions options, std::unique_ptr<Backend> checker, std::function<bool(Work)> hurry,
+                             int listenTo)
+    : o_(std::move(options)), checker_(std::move(checker)), hurry_(std::move(hurry)), listenTo_(listenTo) {}
+
+ProcessRunner::~ProcessRunner() {
+  destroy(worker_);
+}
+
+const Json& ProcessRunner::about() {
+  if (worker_.pid > 0) return about_;
+  worker_ = spawnWorker(o_.program, {"worker"}, o_.folder + "/log");
+  candidates_ = 0;
+  Answer a =
+      request(FrameType::kHello,
+              {{"options", o_.options}, {"judge", toJson(o_.judge)}, {"folder", o_.folder}, {"oracle", o_.oracle}},
+              kPrepareSeconds);
+  if (a.status == Status::kInterrupted) throw UserError("interrupted while the default engine was being built");
+  if (a.status != Status::kOk) throw DeviceError("building the default engine: {}", a.text);
+  about_ = a.body;
+  firstSize_ = about_.value("rss", int64_t(0));
+  return about_;
+}
+
+ProcessRunner::Answer ProcessRunner::request(FrameType type, Json body, double seconds) {
+  SteadyClock clock;
+  const double deadline = clock.now() + seconds;
+  bool asked = false;
+  Answer a;
+  try {
+    sendFrame(worker_.fd, type, std::move(body));
+    while (true) {
+      if (hurried() && !asked) {
+        asked = true;
+        sendFrame(worker_.fd, FrameType::kStop);
+        // A worker that is preparing or deciding does not listen: it is not waited for.
+        if (type != FrameType::kBuild) {
+          destroy(worker_);
+          return {Status::kInterrupted, "interrupted", {}};
+        }
+      }
+      Frame f;
+      const Wait got = receiveFrame(worker_.fd, 0.1, f, asked ? -1 : listenTo_);
+      if (got == Wait::kFrame && f.type == FrameType::kError) rethrowError(f.body);
+      if (got == Wait::kFrame) {
+        a.body = std::move(f.body);
+        return a;
+      }
+      if (got == Wait::kClosed) {
+        destroy(worker_);
+        return {Status::kCrashed, "the worker died", {}};
+      }
+      if (clock.now() > deadline) {
+        destroy(worker_);
+        return {Status::kHung, fmt::format("the worker gave no answer for {:.3g} s", seconds), {}};
+      }
+    }
+  } catch (const DeviceError& e) {
+    if (worker_.pid <= 0) throw;
+    Frame f;  // what it said before it died
+    try {
+      while (receiveFrame(worker_.fd, 0, f) == Wait::kFrame)
+        if (f.type == FrameType::kError) break;
+    } catch (const DeviceError&) {
+    }
+    destroy(worker_);
+    if (f.type == FrameType::kError) rethrowError(f.body);
+    return {Status::kCrashed, e.what(), {}};
+  }
+}
+
+Limits ProcessRunner::limits() const {
+  Limits l;
+  const double run = baseline_.ms.value_or(100) / 1000;
+  l.build = o_.buildTimeOut > 0 ? o_.buildTimeOut : 20 + 20 * baseline_.buildMs / 1000;
+  l.start = o_.runTimeOut > 0 ? o_.runTimeOut : 20 + 20 * baseline_.runSeconds;
+  l.run = o_.runTimeOut > 0 ? o_.runTimeOut : 10 + 1000 * run;  // a sign of life comes after each round of some 16 runs
+  // A candidate shares the worker's memory and may need several times the default's own.
+  l.memory = std::max<int64_t>(firstSize_ * 4, firstSize_ + (int64_t(2) << 30));
+  const int64_t machine = int64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  l.memory = std::min(l.memory, machine / 10 * 8);
+  return l;
+}
+
+BaselineRecord ProcessRunner::baseline() {
+  work_ = Work::kPrepare;
+  about();
+  Limits l{kPrepareSeconds, kPrepareSeconds, 300, 0};
+  Answer a = request(FrameType::kBuild, {{"baseline", true}, {"limits", toJson(l)}}, 3 * kPrepareSeconds);
+  if (a.status != Status::kOk) {
+    baseline_ = {};
+    baseline_.status = a.status;
+    baseline_.error = a.text;
+    return baseline_;
+  }
+  baseline_ = baselineFromJson(a.body);
+  haveBaseline_ = baseline_.status == Status::kOk || baseline_.status == Status::kInaccurate;
+  return baseline_;
+}
+
+// After a restart the recorded baseline counts, but its engine and outputs are needed again.
+void ProcessRunner::needBaseline() {
+  if (haveBaseline_) {
+    about();
+    return;
+  }
+  const Work work = work_;
+  const BaselineRecord b = baseline();
+  work_ = work;
+  if (b.status == Status::kInterrupted) throw UserError("interrupted");
+  if (!haveBaseline_) throw UserError("the default route does not run any more: {}", b.error);
+}
+
+Decision ProcessRunner::decide(const std::string& route) {
+  work_ = Work::kCandidate;
+  about();
+  Answer a = request(FrameType::kDecide, {{"route", route}}, 60);
+  if (a.status != Status::kOk) return {a.status, a.text + " while deciding", "", {}};
+  return {parseStatus(a.body.at("status")), a.body.at("error"), a.body.at("hash"),
+          a.body.at("knobs_read").get<std::vector<std::string>>()};
+}
+
+uint64_t ProcessRunner::luck(const std::string& what) const {
+  return hashBytes(fmt::format("{} {}", o_.seed, what)).lo;
+}
+
+std::string ProcessRunner::enginePath(int64_t iter) const {
+  return iter < 0 ? o_.folder + "/default.engine" : fmt::format("{}/{}.engine", o_.folder, iter);
+}
+
+CandidateRecord ProcessRunner::candidate(int64_t iter, const std::string& route) {
+  for (int64_t loser : losers_) ::unlink(enginePath(loser).c_str());
+  losers_.clear();
+  work_ = Work::kCandidate;
+  return build(iter, route);
+}
+
+CandidateRecord ProcessRunner::build(int64_t iter, const std::string& route) {
+  try {
+    needBaseline();
+  } catch (const UserError&) {
+    if (!hurried()) throw;
+    CandidateRecord r;
+    r.status = Status::kInterrupted;
+    return r;
+  }
+  const Limits l = limits();
+  Answer a =
+      request(FrameType::kBuild, {{"iter", iter}, {"route", route}, {"luck", luck(route)}, {"limits", toJson(l)}},
+              l.build + l.start + 20 * l.run + 60);
+  CandidateRecord r;
+  if (a.status == Status::kOk) {
+    r = candidateFromJson(a.body);
+  } else {
+    r.status = a.status;
+    r.error = a.text;
+  }
+  r.iter = iter;
+  r.route = route;
+  // What is slower than the default will not be asked for again.
+  if (!o_.keepAll && !r.logRatios.empty() && median(r.logRatios) <= 0) losers_.push_back(iter);
+  const int64_t size = a.body.is_object() ? a.body.value("rss", int64_t(0)) : 0;
+  if (++candidates_ >= kWorkerCandidates || (firstSize_ > 0 && double(size) > kWorkerGrowth * double(firstSize_)))
+    destroy(worker_);
+  return r;
+}
+
+void ProcessRunner::needEngine(int64_t iter, const std::string& route) {
+  needBaseline();
+  if (::access(enginePath(iter).c_str(), R_OK) == 0) return;
+  if (iter < 0) throw DeviceError("the default engine is gone from {}", o_.folder);
+  const CandidateRecord r = build(iter, route);
+  std::erase(losers_, iter);
+  if (r.status != Status::kOk)
+    throw UserError("route '{}' was ok and is {} now: {}", route, statusName(r.status), r.error);
+}
+
+SampleRecord ProcessRunner::sample(int64_t iter, const std::string& route, const std::string& stage, int index) {
+  SampleRecord r;
+  work_ = Work::kSample;
+  try {
+    needEngine(iter, route);
+  } catch (const UserError& e) {
+    r.status = hurried() ? Status::kInterrupted : Status::kCrashed;
+    r.error = e.what();
+    return r;
+  }
+  Process p = spawnWorker(o_.program, {"measure"}, o_.folder + "/log");
+  Watched w;
+  try {
+    JudgeOptions judge = o_.judge;
+    judge.rank.maxRounds = 3;
+    sendFrame(p.fd, FrameType::kMeasure,
+              {{"standard", enginePath(-1)},
+               {"engine", enginePath(iter)},
+               {"inputs", o_.folder + "/inputs"},
+               {"judge", toJson(judge)},
+               {"swap", index % 2 == 1},
+               {"luck", luck(fmt::format("{} {} {}", route, stage, index))}});
+    Limits l = limits();
+    l.build = l.start;  // until it has read the engines
+    l.memory = 0;
+    w = watch(p.pid, p.fd, l, listenTo_, [this] { return hurried(); });
+  } catch (const DeviceError& e) {
+    w.status = Status::kCrashed;
+    w.text = e.what();
+  }
+  destroy(p);
+  if (w.end) return sampleFromJson(*w.end);
+  r.status = w.error ? Status::kCrashed : w.status;
+  r.error = w.error ? w.error->value("text", "") : w.text;
+  return r;
+}
+
+std::string ProcessRunner::save(int64_t iter, const std::string& route, const std::string& path) {
+  work_ = Work::kSave;
+  needEngine(iter, route);
+  const std::string bytes = readWholeFile(enginePath(iter)), hash = hashBytes(bytes).hex();
+  const std::string own = checker_->routeOf(enginePath(iter));
+  RUTTER_CHECK(own == (iter < 0 ? "" : route), "engine {} is of route '{}', not '{}'", iter, own, route);
+  replaceFile(path, bytes);
+  if (hashBytes(readWholeFile(path)).hex() != hash) throw DeviceError("{} is not what was written to it", path);
+  return hash;
+}
+
+void ProcessRunner::keepOnly(const std::vector<int64_t>& iters) {
+  if (o_.keepAll) return;
+  std::error_code error;
+  for (const auto& e : std::filesystem::directory_iterator(o_.folder, error)) {
+    const std::string name = e.path().filename().string();
+    if (!name.ends_with(".engine") || name == "default.engine") continue;
+    if (std::find(iters.begin(), iters.end(), std::strtoll(name.c_str(), nullptr, 10)) == iters.end())
+      std::filesystem::remove(e.path(), error);
+  }
+}
+
+}  // namespace rutter::tuner

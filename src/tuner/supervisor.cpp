@@ -1,0 +1,364 @@
+// The supervisor: owns journal, cache, private folder and workers; runs the search; tells the host what happens.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "base/fingerprint.h"
+#include "base/log.h"
+#include "tuner/accuracy.h"
+#include "tuner/cache.h"
+#include "tuner/frames.h"
+#include "tuner/process_runner.h"
+#include "tuner/wire.h"
+#include "tuner/worker.h"
+
+namespace rutter::tuner {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr char kFolderPrefix[] = "rutter-tune-";
+
+// A folder that only this search uses. It goes with the supervisor, or at the next start if that was killed: a folder
+// whose lock nobody holds is nobody's.
+class PrivateFolder {
+ public:
+  explicit PrivateFolder(const std::string& parent) {
+    sweep(parent);
+    path_ = parent + "/" + kFolderPrefix + "XXXXXX";
+    if (!mkdtemp(path_.data())) throw DeviceError("cannot make a folder in {}: {}", parent, strerror(errno));
+    lock_ = ::open((path_ + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (lock_ >= 0) flock(lock_, LOCK_EX | LOCK_NB);
+  }
+  ~PrivateFolder() {
+    std::error_code error;
+    fs::remove_all(path_, error);
+    if (lock_ >= 0) ::close(lock_);
+  }
+  PrivateFolder(const PrivateFolder&) = delete;
+  PrivateFolder& operator=(const PrivateFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  static void sweep(const std::string& parent) {
+    std::error_code error;
+    for (const auto& e : fs::directory_iterator(parent, error)) {
+      if (!e.path().filename().string().starts_with(kFolderPrefix)) continue;
+      struct stat st;
+      if (::lstat(e.path().c_str(), &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid()) continue;
+      const int fd = ::open((e.path() / "lock").c_str(), O_RDWR | O_CLOEXEC);
+      if (fd < 0) continue;  // just being made, or not ours
+      if (flock(fd, LOCK_EX | LOCK_NB) == 0) fs::remove_all(e.path(), error);
+      ::close(fd);
+    }
+  }
+  std::string path_;
+  int lock_ = -1;
+};
+
+std::string shellWord(const std::string& s) {
+  if (!s.empty() && s.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%") ==
+                        std::string::npos)
+    return s;
+  std::string out = "'";
+  for (char c : s) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+// The host's stop frames, heard whenever somebody asks.
+class Host {
+ public:
+  explicit Host(int fd) : fd_(fd) {}
+  int stopLevel() {
+    Frame f;
+    while (level_ < 2) {
+      const Wait w = receiveFrame(fd_, 0, f);
+      if (w == Wait::kTimeout) break;
+      if (w == Wait::kClosed)
+        level_ = 2;  // the host is gone: what is known is in the journal
+      else if (f.type == FrameType::kStop)
+        level_ = std::max(level_, f.body.value("level", 1));
+    }
+    return level_;
+  }
+  void tell(const char* what, Json body) {
+    try {
+      sendFrame(fd_, FrameType::kEvent, {{"event", what}, {"body", std::move(body)}});
+    } catch (const DeviceError&) {
+      level_ = 2;
+    }
+  }
+
+ private:
+  int fd_;
+  int level_ = 0;
+};
+
+class HostListener : public TuneListener {
+ public:
+  explicit HostListener(Host& host) : host_(host) {}
+  void onBegin(int64_t iter, const std::string& route) override {
+    host_.tell("begin", {{"iter", iter}, {"route", route}});
+  }
+  void onEnd(const CandidateInfo& c) override { host_.tell("end", toJson(c)); }
+  void onProgress(const Progress& p) override { host_.tell("progress", toJson(p)); }
+  void onMessage(int severity, const std::string& text) override {
+    host_.tell("message", {{"severity", severity}, {"text", text}});
+  }
+
+ private:
+  Host& host_;
+};
+
+class WallPacer : public Pacer {
+ public:
+  WallPacer(Host& host, double used) : host_(host), start_(clock_.now() - used) {}
+  double elapsed() override { return clock_.now() - start_; }
+  int stopLevel() override { return host_.stopLevel(); }
+
+ private:
+  SteadyClock clock_;
+  Host& host_;
+  double start_;
+};
+
+Json shapesOf(const TuneOptions& o) {
+  return {{"profiles", toJson(o)["profiles"]}, {"run", o.build.runShapes}};
+}
+
+Json headerOf(const TuneOptions& o, const Json& about, const Fingerprint& machine) {
+  std::string line;
+  for (const std::string& a : o.argv) line += (line.empty() ? "" : " ") + shellWord(a);
+  Json files = Json::object();
+  if (!o.model.path.empty()) files["onnx"] = o.model.path;
+  if (!o.saveEngine.empty()) files["save_engine"] = o.saveEngine;
+  if (!o.pairs.empty() && !o.pairs[0].inputs.empty()) files["inputs"] = o.pairs[0].inputs;
+  if (!o.pairs.empty() && !o.pairs[0].refOutputs.empty()) files["ref_outputs"] = o.pairs[0].refOutputs;
+  if (files.empty()) files = nullptr;
+  return {
+      {"type", "header"},
+      {"tuner_version", std::string(knobs::kTunerVersion)},
+      {"accuracy_algorithm", lossHeader(o.accuracy.algorithm)},
+      {"accuracy_parameter", {{"atol", o.accuracy.atol}, {"rtol", o.accuracy.rtol}, {"epsilon", o.accuracy.threshold}}},
+      {"searching_algorithm", searchName(o.search)},
+      {"command_line", line},
+      {"default_build_route", about.value("default_route", knobs::Registry::builtin().defaultRouteText())},
+      {"tuning_expr", o.expression},
+      {"files", files},
+      {"argv", o.argv},
+      {"schema", 1},
+      {"model_hash", about.value("model_hash", "")},
+      {"fingerprint", machine.facts},
+      {"shapes", shapesOf(o)},
+      {"seed", o.seed},
+      {"started", timeStamp()},
+      {"options", toJson(o)}};
+}
+
+// Everything that makes a recorded number mean something else here; each is named.
+std::vector<std::string> headerDifferences(const Json& then, const Json& now) {
+  std::vector<std::string> out;
+  for (const char* key :
+       {"model_hash", "tuner_version", "default_build_route", "shapes", "accuracy_algorithm", "accuracy_parameter"}) {
+    if (!then.contains(key) || then[key] == now[key]) continue;  // trtexec's caches lack ours
+    if (std::string_view(key) == "default_build_route")
+      out.push_back("the knobs or their defaults are others");
+    else
+      out.push_back(fmt::format("{}: {} then, {} now", key, then[key].dump(), now[key].dump()));
+  }
+  if (then.contains("fingerprint") && then["fingerprint"].is_object()) {
+    const Fingerprint was = Fingerprint::parse(then["fingerprint"].dump()),
+                      is = Fingerprint::parse(now["fingerprint"].dump());
+    for (const std::string& d : was.differences(is)) out.push_back(d);
+  }
+  return out;
+}
+
+struct Opened {
+  std::unique_ptr<Journal> journal;
+  double used = 0;
+  int epoch = 0;
+};
+
+// A journal to write to: new, or taken over.
+Opened openJournal(TuneOptions& o, const Json& about, const Fingerprint& machine, TuneListener& listener) {
+  const std::string path = o.cacheFile + ".journal";
+  auto say = [&](Severity s, const std::string& text) { listener.onMessage(int(s), text); };
+  Opened out;
+  if (!o.resume) {
+    out.journal = Journal::create(path);
+    if (!out.journal->keptAs().empty()) say(Severity::kInfo, "the old journal is kept as " + out.journal->keptAs());
+    if (const std::string kept = keepOld(o.cacheFile); !kept.empty())
+      say(Severity::kInfo, "the old tuning cache is kept as " + kept);
+    out.journal->append(headerOf(o, about, machine));
+  } else {
+    if (::access(path.c_str(), F_OK) != 0) {
+      // With the cache alone, what it holds is taken over.
+      const Cache cache = parseCache(readWholeFile(o.cacheFile), o.cacheFile);
+      say(Severity::kWarning,
+          fmt::format("{} does not exist; taking over {} records of {}", path, cache.candidates.size(), o.cacheFile));
+      out.journal = Journal::create(path);
+      for (const Json& r : recordsOf(cache)) out.journal->append(r);
+    } else {
+      out.journal = Journal::open(path);
+    }
+    if (out.journal->damaged())
+      say(Severity::kWarning, fmt::format("{} damaged records of {} are left out", out.journal->damaged(), path));
+    const Json& header = out.journal->records()[0];
+    TuneOptions asked = o;
+    // A bare --continue goes on with the expression that was searched last.
+    Json last = header;
+    for (const Json& r : out.journal->records())
+      if (r.value("type", "") == "session") last = r;
+    if (o.expression.empty() && o.search != SearchKind::kTune) {
+      o.expression = last.value("tuning_expr", "");
+      if (const std::string word = last.value("searching_algorithm", "fast"); word == "tune")
+        o.search = SearchKind::kTune;
+      else
+        o.search = parseSearch(word);
+    }
+    const std::vector<std::string> d = headerDifferences(header, headerOf(o, about, machine));
+    if (!d.empty()) {
+      std::string all;
+      for (const std::string& x : d) all += (all.empty() ? "" : "; ") + x;
+      if (!o.force)
+        throw UserError("cannot continue {}: {}; --force goes on and measures everything again", o.cacheFile, all);
+      say(Severity::kWarning,
+          fmt::format("going on although things differ ({}): known routes are measured again", all));
+      out.journal.reset();
+      out.journal = Journal::create(path);
+      say(Severity::kInfo, "the old journal is kept as " + out.journal->keptAs());
+      out.journal->append(headerOf(o, about, machine));
+    } else {
+      for (const Json& r : out.journal->records()) {
+        out.used = std::max(out.used, r.value("t", 0.0));
+        if (r.value("type", "") == "session") out.epoch = std::max(out.epoch, r.value("epoch", 0));
+      }
+      const bool extends = last.value("tuning_expr", "") != o.expression ||
+                           last.value("searching_algorithm", "") != searchName(o.search);
+      // An extension is a search of its own: its time counts from here.
+      if (extends) out.epoch++;
+      if (extends) out.used = 0;
+    }
+  }
+  out.journal->append({{"type", "session"},
+                       {"epoch", out.epoch},
+                       {"searching_algorithm", searchName(o.search)},
+                       {"tuning_expr", o.expression},
+                       {"budget", o.budgetSeconds},
+                       {"started", timeStamp()},
+                       {"t", out.used}});
+  return out;
+}
+
+std::string temporaryParent(const TuneOptions& o) {
+  if (!o.tempDir.empty()) return o.tempDir;
+  const char* t = getenv("TMPDIR");
+  return t && *t ? t : "/tmp";
+}
+
+std::string oracleFolder() {
+  if (const char* c = getenv("XDG_CACHE_HOME"); c && *c) return std::string(c) + "/rutter/oracle";
+  if (const char* h = getenv("HOME"); h && *h) return std::string(h) + "/.cache/rutter/oracle";
+  return "";
+}
+
+TuneResult supervise(int fd, const Frame& hello, const std::string& program, const BackendFactory& makeBackend) {
+  TuneOptions o = optionsFromJson(hello.body.at("options"));
+  Host host(fd);
+  HostListener listener(host);
+  SteadyClock clock;
+  const double begin = clock.now();
+  PrivateFolder folder(temporaryParent(o));
+
+  RunnerOptions r;
+  r.program = program;
+  r.folder = folder.path();
+  r.oracle = oracleFolder();
+  r.options = toJson(o);
+  if (!hello.blob.empty()) {
+    replaceFile(folder.path() + "/model.onnx", hello.blob);
+    r.options["model_bytes"] = folder.path() + "/model.onnx";
+  }
+  r.judge.accuracy = o.accuracy;
+  r.judge.guard = !(o.accuracy.threshold > 0);
+  r.judge.threads = o.build.threads;
+  r.judge.profileLayers = o.search == SearchKind::kTune;
+  r.seed = o.seed;
+  r.buildTimeOut = o.buildTimeOut;
+  r.runTimeOut = o.runTimeOut;
+  r.keepAll = o.saveAllEngines;
+
+  double used = 0;
+  auto elapsed = [&] { return used + clock.now() - begin; };
+  ProcessRunner runner(
+      r, makeBackend(),
+      [&](Work work) {
+        const int stop = host.stopLevel();
+        switch (work) {
+          case Work::kPrepare:
+            return stop > 0;
+          // A candidate may not eat what is kept back for the confirmation.
+          case Work::kCandidate:
+            return stop > 0 || (o.budgetSeconds > 0 && elapsed() > 0.9 * o.budgetSeconds);
+          case Work::kSample:
+            return stop > 1 || (o.budgetSeconds > 0 && elapsed() > 1.05 * o.budgetSeconds);
+          case Work::kSave:
+            return false;
+        }
+        return false;
+      },
+      fd);
+
+  listener.onProgress({0, std::nullopt, "baseline", 0, std::nullopt, std::nullopt});
+  const Json about = runner.about();
+  Fingerprint machine = Fingerprint::ofMachine();
+  for (const auto& [name, version] : about.at("stack").items()) machine.facts[name] = version.get<std::string>();
+  Opened opened = openJournal(o, about, machine, listener);
+  used = opened.used;
+
+  SearchConfig config;
+  config.budgetSeconds = o.budgetSeconds;
+  config.maxCandidates = o.maxCandidates;
+  config.minGain = o.minGain;
+  config.requireAccurateDefault = r.judge.guard;
+  config.epoch = opened.epoch;
+  config.saveEngine = o.saveEngine;
+  config.saveAllEngines = o.saveAllEngines && !o.saveEngine.empty();
+  config.cacheFile = o.cacheFile;
+  config.dedupe = !about.value("test_no_dedupe", false);
+  WallPacer pacer(host, used + clock.now() - begin);
+  Search search(config, runner, pacer, *opened.journal, listener);
+  return search.run([&](const BaselineRecord& b) -> std::unique_ptr<Strategy> {
+    std::shared_ptr<const knobs::Registry> own = runner.registry();
+    if (o.search != SearchKind::kTune) return makeSpecStrategy(o.search, knobs::Expression::parse(o.expression, *own));
+    return makeTuneStrategy({own.get(), b.layers, b.knobsRead, o.accuracy.threshold > 0});
+  });
+}
+
+}  // namespace
+
+int superviseMain(int fd, const std::string& program, const BackendFactory& makeBackend) {
+  Frame hello;
+  if (receiveFrame(fd, 60, hello) != Wait::kFrame) return 1;
+  try {
+    const TuneResult r = supervise(fd, hello, program, makeBackend);
+    sendFrame(fd, FrameType::kEnd, toJson(r));
+    return 0;
+  } catch (const std::exception& e) {
+    try {
+      sendException(fd, e);
+    } catch (const DeviceError&) {
+      // the host is gone
+    }
+    return 1;
+  }
+}
+
+}  // namespace rutter::tuner

@@ -1,0 +1,91 @@
+// The host's side: starts the supervisor, asks and listens.
+#include "tuner/tune.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "tuner/frames.h"
+#include "tuner/process.h"
+#include "tuner/wire.h"
+
+namespace rutter::tuner {
+namespace {
+
+void dispatch(const Json& j, TuneListener& listener) {
+  const std::string event = j.at("event");
+  const Json& body = j.at("body");
+  if (event == "begin") listener.onBegin(body.at("iter"), body.at("route"));
+  if (event == "end") listener.onEnd(infoFromJson(body));
+  if (event == "progress") listener.onProgress(progressFromJson(body));
+  if (event == "message") listener.onMessage(body.at("severity"), body.at("text"));
+}
+
+void check(const TuneOptions& o) {
+  if (o.model.path.empty() && o.model.bytes.empty()) throw UserError("tuning needs a model");
+  if (o.cacheFile.empty()) throw UserError("tuning needs a cache file");
+  if (o.saveAllEngines && o.saveEngine.empty()) throw UserError("--saveAllEngines needs --saveEngine");
+  if (o.search != SearchKind::kTune && o.expression.empty() && !o.resume) throw UserError("tuning needs an expression");
+  if (!(o.accuracy.threshold >= 0) || !(o.accuracy.atol >= 0) || !(o.accuracy.rtol >= 0))
+    throw UserError("accuracy threshold and tolerances must not be negative");
+  bool references = false;
+  for (const IoPair& p : o.pairs) references |= !p.refOutputs.empty();
+  if (references && !(o.accuracy.threshold > 0)) throw UserError("--loadRefOutputs needs --accuracyThreshold above 0");
+  for (const std::string& path : {o.cacheFile, o.saveEngine}) {
+    if (path.empty()) continue;
+    const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+    if (::access(folder.c_str(), W_OK) != 0)
+      throw UserError("cannot write {}: the folder {} does not exist or is not writable", path, folder.string());
+  }
+}
+
+}  // namespace
+
+TuneResult tune(const TuneOptions& options, TuneListener& listener, const std::atomic<int>* stop) {
+  check(options);
+  const std::string program = options.workerProgram.empty() ? findWorkerProgram() : options.workerProgram;
+  Process supervisor = spawnFromHost(program, {"supervisor"});
+  struct End {
+    Process& p;
+    // The supervisor ends by itself when it has answered or when we are gone; its workers die with it.
+    ~End() {
+      if (p.fd >= 0) ::close(p.fd);
+      if (p.pid <= 0) return;
+      for (int i = 0; i < 500; i++) {
+        if (waitpid(p.pid, nullptr, WNOHANG) != 0) return;
+        usleep(10000);
+      }
+      ::kill(p.pid, SIGKILL);
+      waitpid(p.pid, nullptr, 0);
+    }
+  } end{supervisor};
+
+  sendFrame(supervisor.fd, FrameType::kHello, {{"options", toJson(options)}}, options.model.bytes);
+  int told = 0;
+  while (true) {
+    if (const int level = stop ? stop->load() : 0; level > told) {
+      told = level;
+      sendFrame(supervisor.fd, FrameType::kStop, {{"level", level}});
+    }
+    Frame f;
+    switch (receiveFrame(supervisor.fd, 0.05, f)) {
+      case Wait::kTimeout:
+        continue;
+      case Wait::kClosed:
+        throw DeviceError(
+            "the tuner's supervisor ended unexpectedly; nothing is lost: run again with --continue "
+            "--tuningCacheFile={}",
+            options.cacheFile);
+      case Wait::kFrame:
+        break;
+    }
+    if (f.type == FrameType::kEvent) dispatch(f.body, listener);
+    if (f.type == FrameType::kError) rethrowError(f.body);
+    if (f.type == FrameType::kEnd) return resultFromJson(f.body);
+  }
+}
+
+}  // namespace rutter::tuner

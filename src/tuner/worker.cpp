@@ -1,0 +1,246 @@
+#include "tuner/worker.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.h"
+#include "tuner/candidate.h"
+#include "tuner/hook.h"
+#include "tuner/journal.h"
+#include "tuner/process.h"
+#include "tuner/watch.h"
+
+namespace rutter::tuner {
+namespace {
+
+constexpr int kSocket = 3;
+
+pid_t numberInProc() {
+  char text[32] = {};
+  return readlink("/proc/self", text, sizeof text - 1) > 0 ? pid_t(atoi(text)) : 0;
+}
+
+// Runs `body` in a forked child that talks to this process; the child ends by _exit whatever happens.
+Watched inChild(const Limits& limits, int supervisor, const std::function<void(int fd)>& body) {
+  assertSingleThreaded();
+  int fds[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
+    throw DeviceError("socketpair: {}", strerror(errno));
+  const pid_t me = getpid();
+  hook("fork.before");
+  const pid_t pid = fork();
+  if (pid < 0) throw DeviceError("fork: {}", strerror(errno));
+  if (pid == 0) {
+    becomeChild(me);
+    hook("child");
+    ::close(fds[0]);
+    ::close(supervisor);
+    try {
+      sendFrame(fds[1], FrameType::kHello, {{"proc", numberInProc()}});
+      body(fds[1]);
+    } catch (const std::exception& e) {
+      try {
+        sendException(fds[1], e);
+      } catch (...) {
+      }
+    } catch (...) {
+    }
+    _exit(0);
+  }
+  setpgid(pid, pid);
+  hook("fork.after");
+  ::close(fds[1]);
+  bool stop = false;
+  Watched w = watch(pid, fds[0], limits, supervisor, [&] {
+    Frame f;
+    if (!stop) switch (receiveFrame(supervisor, 0, f)) {
+        case Wait::kClosed:
+          stop = true;
+          break;
+        case Wait::kFrame:
+          stop = f.type == FrameType::kStop;
+          break;
+        case Wait::kTimeout:
+          break;
+      }
+    return stop;
+  });
+  ::close(fds[0]);
+  killDescendants();
+  return w;
+}
+
+Say sayTo(int fd) {
+  return [fd](const char* step, const Json& body) {
+    const std::string s = step;
+    sendFrame(fd, s == "built" ? FrameType::kBuilt : s == "loaded" ? FrameType::kLoaded : FrameType::kSamples, body);
+  };
+}
+
+class Worker {
+ public:
+  Worker(int fd, std::unique_ptr<Backend> backend) : fd_(fd), backend_(std::move(backend)) {}
+
+  void run() {
+    Frame f;
+    if (receiveFrame(fd_, -1, f) != Wait::kFrame) return;
+    judge_ = judgeFromJson(f.body.at("judge"));
+    folder_ = f.body.at("folder");
+    oracle_ = f.body.at("oracle");
+    backend_->prepare(f.body.at("options"));
+    backend_->writeDefault(folder_ + "/default.engine");
+    readReference();
+    Json about = backend_->describe();
+    about["rss"] = residentBytes(numberInProc());
+    sendFrame(fd_, FrameType::kReady, about);
+    while (receiveFrame(fd_, -1, f) == Wait::kFrame) {
+      try {
+        answer(f);
+      } catch (const std::exception& e) {
+        sendException(fd_, e);
+      }
+    }
+  }
+
+ private:
+  void answer(const Frame& f) {
+    if (f.type == FrameType::kDecide) {
+      Decision d;
+      try {
+        d = backend_->decide(f.body.at("route"));
+      } catch (const UserError& e) {
+        d.status = Status::kRejected;
+        d.error = e.what();
+      }
+      sendFrame(fd_, FrameType::kDecided,
+                {{"status", statusName(d.status)}, {"error", d.error}, {"hash", d.hash}, {"knobs_read", d.knobsRead}});
+    }
+    if (f.type == FrameType::kBuild) {
+      if (f.body.value("baseline", false))
+        baseline(f.body);
+      else
+        candidate(f.body);
+    }
+  }
+
+  void baseline(const Json& task) {
+    Watched w = inChild(limitsFromJson(task.at("limits")), fd_, [&](int fd) {
+      Reference reference;
+      const BaselineRecord r =
+          runBaseline(*backend_, judge_, folder_ + "/default.engine", oracle_, reference, sayTo(fd));
+      for (size_t s = 0; s < reference.truth.size(); s++) {
+        replaceFile(fmt::format("{}/truth{}", folder_, s), packTensors(reference.truth[s]));
+        replaceFile(fmt::format("{}/standard{}", folder_, s), packTensors(reference.standard[s]));
+      }
+      replaceFile(folder_ + "/inputs", packTensors(backend_->inputs()[0]));
+      sendFrame(fd, FrameType::kEnd, toJson(r));
+    });
+    if (w.end) readReference();
+    reply(w);
+  }
+
+  void candidate(const Json& task) {
+    const int64_t iter = task.at("iter");
+    const std::string route = task.at("route");
+    Watched w = inChild(limitsFromJson(task.at("limits")), fd_, [&](int fd) {
+      const std::string path = fmt::format("{}/{}.engine", folder_, iter);
+      const CandidateRecord r = runCandidate(*backend_, judge_, reference_, folder_ + "/default.engine", route,
+                                             task.at("luck"), path, sayTo(fd));
+      if (r.status == Status::kOk) {
+        if (std::string kernels = backend_->newKernels(); !kernels.empty())
+          sendFrame(fd, FrameType::kKernels, Json::object(), std::move(kernels));
+      }
+      sendFrame(fd, FrameType::kEnd, toJson(r));
+    });
+    if (w.error) {
+      const bool user = w.error->value("kind", "") == "user";
+      w.end = Json{{"status", user ? "rejected" : "crashed"}, {"error_message", w.error->value("text", "")}};
+      w.error.reset();
+    }
+    if (!w.end || w.end->value("status", "") != "ok") ::unlink(fmt::format("{}/{}.engine", folder_, iter).c_str());
+    // Kernels of a candidate that did not end well are not trusted.
+    if (w.end && w.end->value("status", "") == "ok" && !w.kernels.empty()) backend_->admitKernels(w.kernels);
+    reply(w);
+  }
+
+  void reply(const Watched& w) {
+    if (w.error) return sendFrame(fd_, FrameType::kError, *w.error);
+    Json j = w.end ? *w.end : Json{{"status", statusName(w.status)}, {"error_message", w.text}};
+    j["rss"] = residentBytes(numberInProc());
+    sendFrame(fd_, FrameType::kEnd, j);
+  }
+
+  void readReference() {
+    reference_ = {};
+    for (size_t s = 0; s < backend_->inputs().size(); s++) {
+      const std::string truth = fmt::format("{}/truth{}", folder_, s),
+                        standard = fmt::format("{}/standard{}", folder_, s);
+      if (::access(truth.c_str(), R_OK) != 0) return;
+      reference_.truth.push_back(unpackTensors(readWholeFile(truth)));
+      reference_.standard.push_back(unpackTensors(readWholeFile(standard)));
+    }
+  }
+
+  int fd_;
+  std::unique_ptr<Backend> backend_;
+  JudgeOptions judge_;
+  std::string folder_, oracle_;
+  Reference reference_;
+};
+
+// One fresh process for one measurement.
+void measureOnce(int fd, Backend& backend) {
+  Frame f;
+  if (receiveFrame(fd, 30, f) != Wait::kFrame) return;
+  sendFrame(fd, FrameType::kHello, {{"proc", numberInProc()}});
+  const Tensors inputs = unpackTensors(readWholeFile(f.body.at("inputs")));
+  sendFrame(fd, FrameType::kBuilt);
+  const SampleRecord r = runSample(backend, judgeFromJson(f.body.at("judge")), f.body.at("standard"),
+                                   f.body.at("engine"), inputs, f.body.at("swap"), f.body.at("luck"), sayTo(fd));
+  sendFrame(fd, FrameType::kEnd, toJson(r));
+}
+
+}  // namespace
+
+int workerMain(int argc, char** argv, const BackendFactory& makeBackend) {
+  const std::string mode = argc == 2 ? argv[1] : "";
+  if (mode != "supervisor" && mode != "worker" && mode != "measure") {
+    fprintf(stderr, "%s: builds and measures candidates for rutter's tuner, which starts it; it is of no use by hand\n",
+            argc > 0 ? argv[0] : "rutter-worker");
+    return 1;
+  }
+  if (fcntl(kSocket, F_GETFD) < 0) {
+    fprintf(stderr, "%s %s: must be started by rutter's tuner (no socket at descriptor 3)\n", argv[0], argv[1]);
+    return 1;
+  }
+  fcntl(kSocket, F_SETFD, FD_CLOEXEC);
+  try {
+    if (mode == "supervisor") {
+      char self[4096] = {};
+      if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) return 1;
+      return superviseMain(kSocket, self, makeBackend);
+    }
+    becomeWorker();
+    std::unique_ptr<Backend> backend = makeBackend();
+    if (mode == "measure")
+      measureOnce(kSocket, *backend);
+    else
+      Worker(kSocket, std::move(backend)).run();
+    fflush(nullptr);
+    _exit(0);  // candidate code has run in a measuring process: its destructors are not to be trusted
+  } catch (const std::exception& e) {
+    try {
+      sendException(kSocket, e);
+    } catch (...) {
+    }
+    fflush(nullptr);
+    _exit(1);
+  }
+}
+
+}  // namespace rutter::tuner

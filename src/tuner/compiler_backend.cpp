@@ -1,0 +1,343 @@
+#include "tuner/compiler_backend.h"
+
+#include <cstring>
+#include <fstream>
+#include <set>
+
+#include "base/bytes.h"
+#include "base/fingerprint.h"
+#include "compiler/assemble.h"
+#include "compiler/compile.h"
+#include "ops/op.h"
+#include "runtime/context.h"
+#include "tuner/make_inputs.h"
+#include "tuner/tensor_files.h"
+#include "tuner/wire.h"
+
+namespace rutter::tuner {
+namespace {
+
+std::vector<std::string> strings(const flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>* v) {
+  std::vector<std::string> out;
+  for (uint32_t i = 0; v && i < v->size(); i++) out.push_back(v->Get(i)->str());
+  return out;
+}
+
+class RuntimeEngine : public LoadedEngine {
+ public:
+  RuntimeEngine(std::shared_ptr<const runtime::Engine> engine, std::shared_ptr<runtime::Pool> pool, uint64_t luck)
+      : engine_(std::move(engine)), context_(engine_, std::move(pool), runtime::MemoryPolicy::kUser), luck_(luck) {}
+
+  void bind(const Tensors& inputs) override {
+    for (int i = 0; i < engine_->inputs(); i++) {
+      const std::string name = engine_->io(i).name()->str();
+      const auto it = std::find_if(inputs.begin(), inputs.end(), [&](const auto& t) { return t.first == name; });
+      if (it == inputs.end()) throw UserError("no tensor for input '{}'", name);
+      context_.setInputShape(i, it->second.shape());
+      context_.setAddress(i, const_cast<void*>(it->second.data()));
+    }
+    const int64_t need = context_.memoryBytes();
+    const int64_t offset = int64_t(luck_ % 64) * 64;  // where in its pages the arena lies is a matter of luck
+    memory_.ensure(need + 4096);
+    context_.setMemory(memory_.data() + offset, need);
+    outputs_.clear();
+    for (int i = engine_->inputs(); i < engine_->ioCount(); i++) {
+      ir::Tensor t(ir::DType(engine_->io(i).dtype()), context_.shape(i));
+      if (t.dtype() == ir::DType::kString)
+        throw UserError("output '{}' holds strings, which cannot be tuned yet", engine_->io(i).name()->str());
+      context_.setAddress(i, t.size() ? t.mutableData() : nullptr);
+      outputs_.emplace_back(engine_->io(i).name()->str(), std::move(t));
+    }
+  }
+  void run() override { context_.run(); }
+  void poison(uint8_t byte) override {
+    for (auto& [name, t] : outputs_)
+      if (t.bytes() > 0) std::memset(t.mutableData(), byte, size_t(t.bytes()));
+  }
+  Tensors outputs() const override {
+    Tensors out;
+    for (const auto& [name, t] : outputs_) {
+      ir::Tensor copy(t.dtype(), t.shape());
+      if (t.bytes() > 0) std::memcpy(copy.mutableData(), t.data(), size_t(t.bytes()));
+      out.emplace_back(name, std::move(copy));
+    }
+    return out;
+  }
+  std::vector<LayerTime> profile(int runs) override {
+    const auto* layers = engine_->plan().layers();
+    const uint32_t n = layers ? layers->size() : 0;
+    std::vector<std::vector<double>> times(n);
+    context_.setProfiling(true);
+    for (int r = 0; r < runs; r++) {
+      context_.run();
+      const auto ms = context_.layerTimes();
+      for (uint32_t i = 0; i < n && i < ms.size(); i++) times[i].push_back(ms[i]);
+    }
+    context_.setProfiling(false);
+    std::vector<LayerTime> out;
+    for (uint32_t i = 0; i < n; i++) {
+      const auto* l = layers->Get(i);
+      LayerTime t{l->name() ? l->name()->str() : "", strings(l->origins()), strings(l->knobs_read()), 0};
+      if (!times[i].empty()) t.ms = median(times[i]);
+      out.push_back(std::move(t));
+    }
+    return out;
+  }
+
+ private:
+  std::shared_ptr<const runtime::Engine> engine_;
+  runtime::Context context_;
+  runtime::Memory memory_;
+  uint64_t luck_;
+  Tensors outputs_;
+};
+
+class CompilerBackend : public Backend {
+ public:
+  void prepare(const Json& options) override {
+    o_ = optionsFromJson(options);
+    const std::string bytes = options.value("model_bytes", "");
+    model_ = frontend::importFile(bytes.empty() ? o_.model.path : bytes);
+    applyEdits();
+    for (const auto& p : o_.build.profiles) {
+      passes::Profile profile;
+      for (const auto& [name, r] : p) profile[name] = {r.min, r.opt, r.max};
+      build_.profiles.push_back(std::move(profile));
+    }
+    build_.isa = o_.build.isa;
+    build_.threads = o_.build.threads;
+    build_.strictRoutes = o_.build.strictRoutes;
+    SteadyClock clock;
+    const double begin = clock.now();
+    compiler::Decided d = compiler::decideModel(model_, build_);
+    default_ = decisionOf(d, build_.route);
+    result_ = compiler::buildEngine(model_, build_, std::move(d), kernels_);
+    checkWorkspace(result_);
+    buildMs_ = (clock.now() - begin) * 1000;
+    stack_ = result_.parts.versions;
+    stack_["model"] = model_.hash.hex();
+    stack_["shapes"] = hashBytes(Json{{"p", options.at("profiles")}, {"r", options.at("shapes")}}.dump()).hex();
+    fingerprint_ = Fingerprint::ofMachine();
+    for (const auto& [name, v] : stack_) fingerprint_.facts[name] = v;
+    result_.parts.fingerprint = fingerprint_.text();
+    const std::vector<Hash128> keys = kernels_.keys();
+    admitted_ = {keys.begin(), keys.end()};
+    makeInputSets();
+  }
+
+  Json describe() const override {
+    return {{"model_hash", model_.hash.hex()},
+            {"model_nodes", model_.nodes},
+            {"stack", stack_},
+            {"machine", hashBytes(Fingerprint::ofMachine().text()).hex()},
+            {"default", {{"decision", default_.hash}, {"build_ms", buildMs_}, {"knobs_read", default_.knobsRead}}}};
+  }
+  const std::vector<Tensors>& inputs() const override { return inputs_; }
+  const std::vector<Tensors>& references() const override { return references_; }
+
+  Decision decide(const std::string& route) override {
+    compiler::BuildOptions b = build_;
+    b.route = knobs::Route::parse(route);
+    return decisionOf(compiler::decideModel(model_, b), b.route);
+  }
+  void writeDefault(const std::string& path) const override { writePlain(result_.parts, path); }
+
+  void admitKernels(const std::string& blob) override {
+    ByteReader r(blob);
+    const uint64_t n = r.get<uint64_t>();
+    for (uint64_t i = 0; i < n; i++) {
+      Hash128 key;
+      key.lo = r.get<uint64_t>();
+      key.hi = r.get<uint64_t>();
+      const std::string_view bytes = r.getString();
+      if (hashBytes(bytes).lo != r.get<uint64_t>()) throw UserError("a kernel with a wrong checksum");
+      kernels_.add(key, std::make_shared<const codegen::KernelObject>(compiler::parseKernel(bytes)));
+      admitted_.insert(key);
+    }
+  }
+  std::string newKernels() override {
+    std::vector<Hash128> fresh;
+    for (const Hash128& k : kernels_.keys())
+      if (!admitted_.count(k)) fresh.push_back(k);
+    if (fresh.empty()) return "";
+    ByteWriter w;
+    w.put<uint64_t>(fresh.size());
+    for (const Hash128& k : fresh) {
+      const std::string bytes = compiler::serializeKernel(*kernels_.find(k));
+      w.put(k.lo);
+      w.put(k.hi);
+      w.put(bytes);
+      w.put(hashBytes(bytes).lo);
+    }
+    return w.take();
+  }
+
+  Tensors oracle(int set) override {
+    std::vector<ir::Tensor> in;
+    for (const ir::Value* v : model_.graph->top().inputs) {
+      const Tensors& t = inputs_[size_t(set)];
+      in.push_back(std::find_if(t.begin(), t.end(), [&](const auto& x) { return x.first == v->name; })->second);
+    }
+    const std::vector<ir::Tensor> out = ops::evalGraph(*model_.graph, in);
+    Tensors named;
+    for (size_t i = 0; i < out.size(); i++) named.emplace_back(model_.graph->top().outputs[i]->name, out[i]);
+    return named;
+  }
+
+  void build(const std::string& route, const std::string& path) override {
+    compiler::BuildOptions b = build_;
+    b.route = knobs::Route::parse(route);
+    compiler::BuildResult r = compiler::buildEngine(model_, b, kernels_);
+    checkWorkspace(r);
+    r.parts.fingerprint = fingerprint_.text();
+    writePlain(r.parts, path);
+  }
+
+  std::unique_ptr<LoadedEngine> load(const std::string& path, int threads, uint64_t luck) override {
+    if (!pool_) pool_ = std::make_shared<runtime::Pool>(runtime::PoolOptions{threads, true});
+    return std::make_unique<RuntimeEngine>(runtime::Engine::load(runtime::Blob::map(path)), pool_, luck);
+  }
+  std::string routeOf(const std::string& path) override {
+    const auto blob = runtime::Blob::map(path);
+    return runtime::readEngine(blob->bytes()).manifest.route;
+  }
+  Clock& clock() override { return clock_; }
+  std::shared_ptr<const knobs::Registry> registry(const Json&) override {
+    return {std::shared_ptr<void>(), &knobs::Registry::builtin()};
+  }
+
+ private:
+  Decision decisionOf(const compiler::Decided& d, const knobs::Route& route) const {
+    Decision out;
+    std::set<std::string> read;
+    for (const codegen::Layer& l : d.decision.layers) read.insert(l.knobsRead.begin(), l.knobsRead.end());
+    // Knobs of the whole engine are read when it is put together, after the layers have been decided.
+    std::string all = d.decision.hash.hex();
+    const knobs::LayerKnobs wide = knobs::LayerKnobs::modelWide(route);
+    for (knobs::KnobId k : compiler::modelWideKnobs()) {
+      const std::string& name = knobs::Registry::builtin()[k].name;
+      all += name + "=" + wide.valueText(k);
+      read.insert(name);
+    }
+    out.hash = hashBytes(all).hex();
+    out.knobsRead = {read.begin(), read.end()};
+    return out;
+  }
+
+  void checkWorkspace(const compiler::BuildResult& r) const {
+    if (o_.build.workspaceBytes >= 0 && r.parts.plan.arena_bytes > o_.build.workspaceBytes)
+      throw UserError("needs {} bytes for activations, and --memPoolSize=workspace allows {}", r.parts.plan.arena_bytes,
+                      o_.build.workspaceBytes);
+  }
+
+  // No sync: the file lives in the private folder and goes with it.
+  static void writePlain(const runtime::EngineParts& parts, const std::string& path) {
+    const std::string bytes = runtime::writeEngine(parts);
+    std::ofstream out(path, std::ios::binary | std::ios::trunc);
+    out.write(bytes.data(), std::streamsize(bytes.size()));
+    out.close();
+    if (!out) throw DeviceError("cannot write {} ({} bytes)", path, bytes.size());
+  }
+
+  // {"outputs": [names]}: outputs marked and unmarked through the API.
+  void applyEdits() {
+    if (o_.model.edits.empty()) return;
+    const Json edits = Json::parse(o_.model.edits, nullptr, false);
+    if (!edits.is_object()) throw UserError("the network's edits cannot be read");
+    for (const auto& [key, value] : edits.items()) {
+      if (key != "outputs") throw UserError("edit '{}' of the network cannot be tuned yet", key);
+      std::vector<ir::Value*> outputs;
+      for (const Json& name : value) {
+        ir::Value* found = nullptr;
+        for (const auto& v : model_.graph->values())
+          if (v->name == name.get<std::string>()) found = v.get();
+        if (!found) throw UserError("output '{}' is no tensor of the network", name.get<std::string>());
+        outputs.push_back(found);
+      }
+      model_.graph->top().outputs = outputs;
+      model_.hash = hashBytes(model_.hash.hex() + edits.dump());
+    }
+  }
+
+  std::vector<int64_t> shapeOf(const ir::Value& input) const {
+    if (auto it = o_.build.runShapes.find(input.name); it != o_.build.runShapes.end()) return it->second;
+    if (!o_.build.profiles.empty())
+      if (auto it = o_.build.profiles[0].find(input.name); it != o_.build.profiles[0].end()) return it->second.opt;
+    std::vector<int64_t> dims;
+    for (const ir::Dim& d : input.type.dims) {
+      if (!d.constant()) throw UserError("input '{}' has a dynamic extent and no shape; give --shapes", input.name);
+      dims.push_back(*d.constant());
+    }
+    return dims;
+  }
+
+  void makeInputSets() {
+    auto graph = model_.graph->clone();
+    passes::Profile fixed;
+    for (const ir::Value* v : graph->top().inputs) fixed[v->name] = passes::ShapeRange::fixed(shapeOf(*v));
+    passes::specialise(*graph, fixed);
+    const auto rules = inputRules(*graph);
+    const size_t sets = std::max<size_t>(o_.pairs.size(), o_.pairs.empty() ? 2 : 1);
+    for (size_t s = 0; s < sets; s++) {
+      Tensors t;
+      const IoPair* pair = s < o_.pairs.size() ? &o_.pairs[s] : nullptr;
+      for (const ir::Value* v : graph->top().inputs) {
+        const std::vector<int64_t> dims = fixed.at(v->name).opt;
+        const ir::DType dtype = v->type.dtype;
+        if (pair && pair->inputs.count(v->name)) {
+          t.emplace_back(v->name, readTensorFile(pair->inputs.at(v->name), {v->name, dtype, dims}));
+        } else {
+          auto rule = rules.find(v->name);
+          t.emplace_back(v->name, makeInput(v->name, dtype, dims, rule == rules.end() ? InputRule{} : rule->second,
+                                            o_.seed, int(s)));
+        }
+      }
+      if (pair)
+        for (const auto& [name, file] : pair->inputs)
+          if (!fixed.count(name)) throw UserError("--loadInputs: '{}' is no input of the model", name);
+      inputs_.push_back(std::move(t));
+      if (!pair || pair->refOutputs.empty()) continue;
+      Tensors refs;
+      std::map<std::string, const ir::Value*> known;
+      for (const ir::Value* v : graph->top().outputs) known[v->name] = v;
+      for (const auto& [name, file] : pair->refOutputs) {
+        auto it = known.find(name);
+        if (it == known.end()) throw UserError("--loadRefOutputs: '{}' is no output of the model", name);
+        WantedTensor want{name, it->second->type.dtype, std::vector<int64_t>{}};
+        for (const ir::Dim& d : it->second->type.dims) {
+          if (d.constant() && want.dims)
+            want.dims->push_back(*d.constant());
+          else
+            want.dims.reset();
+        }
+        refs.emplace_back(name, readTensorFile(file, want));
+      }
+      references_.push_back(std::move(refs));
+    }
+    if (!references_.empty() && references_.size() != inputs_.size())
+      throw UserError("reference outputs are given for {} of {} input sets; give them for all or for none",
+                      references_.size(), inputs_.size());
+  }
+
+  TuneOptions o_;
+  frontend::Model model_;
+  compiler::BuildOptions build_;
+  compiler::KernelCache kernels_;
+  compiler::BuildResult result_;
+  std::set<Hash128> admitted_;
+  Decision default_;
+  double buildMs_ = 0;
+  std::map<std::string, std::string> stack_;
+  Fingerprint fingerprint_;
+  std::vector<Tensors> inputs_, references_;
+  std::shared_ptr<runtime::Pool> pool_;
+  SteadyClock clock_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> makeCompilerBackend() {
+  return std::make_unique<CompilerBackend>();
+}
+
+}  // namespace rutter::tuner

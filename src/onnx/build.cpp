@@ -281,7 +281,9 @@ class Builder {
       throw UserError("{}: the model imports no opset of domain '{}'", what,
                       n.domain.empty() ? "ai.onnx" : shown(n.domain));
     if (n.domain.empty() && (it->second < kOldestOpset || it->second > newestOpset()))
-      throw UserError("{}: opset {} is not supported: {} to {} are", what, it->second, kOldestOpset, newestOpset());
+      throw UserError("{}: opset {} is not supported: {} to {} are; {}", what, it->second, kOldestOpset, newestOpset(),
+                      it->second < kOldestOpset ? "export the model anew, or convert it with onnx.version_converter"
+                                                : "export it for an older opset");
     return it->second;
   }
 

@@ -203,8 +203,8 @@ const TensorStore::External& TensorStore::open(const std::string& location) {
   // Links may lead elsewhere in the folder but not out of it: a model must not make us read other people's files.
   auto [end, rest] = std::mismatch(folder.begin(), folder.end(), real.begin(), real.end());
   if (end != folder.end())
-    throw UserError("external data {} is a link to {}, outside the model's folder", shown(location),
-                    shown(real.string()));
+    throw UserError("external data {} is a link to {}, outside the model's folder: copy the file there",
+                    shown(location), shown(real.string()));
   externals_.push_back({location, full.string(), MappedFile::open(real.string())});
   return externals_.back();
 }

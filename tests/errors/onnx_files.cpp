@@ -68,6 +68,45 @@ TEST(OnnxFiles, DamagedBytesNeverCrash) {
     }
   }
 }
+// The same over models with weights, symbols, functions, subgraphs and old operators.
+TEST(OnnxFiles, DamagedSeedsNeverCrash) {
+  int models = 0, imported = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(RUTTER_SOURCE_DIR "/tests/fuzz/seeds/onnx")) {
+    std::ifstream f(entry.path(), std::ios::binary);
+    const std::string whole((std::istreambuf_iterator<char>(f)), {});
+    models++;
+    std::mt19937 random(3);
+    for (int i = 0; i < 3000; i++) {
+      std::string s = whole;
+      for (int k = random() % 3; k >= 0; k--) {
+        const size_t at = random() % s.size();
+        switch (random() % 4) {
+          case 0:
+            s[at] = char(random());
+            break;
+          case 1:
+            s[at] = char(s[at] ^ (1 << random() % 8));
+            break;
+          case 2:
+            s.erase(at, random() % 8);
+            break;
+          default:
+            s.insert(at, s.substr(random() % s.size(), random() % 16));
+            break;
+        }
+        if (s.empty()) break;
+      }
+      try {
+        importText(s).graph->verify();
+        imported++;
+      } catch (const UserError& e) {
+        ASSERT_EQ(std::string(e.what()).find('\n'), std::string::npos) << e.what();
+      }
+    }
+  }
+  EXPECT_GE(models, 6);
+  EXPECT_GT(imported, 100);  // damage to names and weights leaves a model
+}
 TEST(OnnxFiles, GitLfsPointer) {
   EXPECT_THAT(importError("version https://git-lfs.github.com/spec/v1\noid sha256:0\n"), HasSubstr("git lfs pull"));
 }

@@ -1,4 +1,4 @@
-// Slice and Pad: attributes that became inputs; Scatter's new name.
+// Slice and Pad: attributes that became inputs.
 #include "base/error.h"
 #include "onnx/upgrade.h"
 
@@ -21,15 +21,11 @@ void padToInputs(Upgrade& u) {
   u.setConstant(1, "pads", ir::Tensor::ofInts(*pads));
   if (value && *value != 0) u.setConstant(2, "value", ir::Tensor::scalar(type, *value));
 }
-void scatterElements(Upgrade& u) {
-  u.node.op = "ScatterElements";
-}
 
 }  // namespace
 
 std::span<const UpgradeStep> movementSteps() {
-  static const UpgradeStep steps[] = {
-      {"Slice", 10, sliceToInputs}, {"Pad", 11, padToInputs}, {"Scatter", 11, scatterElements}};
+  static const UpgradeStep steps[] = {{"Slice", 10, sliceToInputs}, {"Pad", 11, padToInputs}};
   return steps;
 }
 

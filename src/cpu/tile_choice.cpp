@@ -1,0 +1,75 @@
+#include "cpu/tile_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "cpu/tile.h"
+
+namespace rutter::cpu {
+
+double tilingCost(const VectorIsa& isa, int64_t rows, bool fixedRows, int64_t columns, int tileRows, int vectors) {
+  auto column = [&](int r) {
+    int64_t width = int64_t(vectors) * isa.lanes, whole = columns / width, left = columns % width;
+    double c = double(whole) * tileStepCost(isa, r, vectors);
+    if (left) c += tileStepCost(isa, r, int((left + isa.lanes - 1) / isa.lanes));
+    return c;
+  };
+  double total = double(rows / tileRows) * column(tileRows);
+  int64_t left = rows % tileRows;
+  if (fixedRows) return total + (left ? column(int(left)) : 0);
+  for (int r : tileCascade(tileRows)) {
+    total += double(left / r) * column(r);
+    left %= r;
+  }
+  return total;
+}
+
+TileChoice chooseTile(const VectorIsa& isa, int64_t rows, bool fixedRows, int64_t columns, const TileWishes& w,
+                      knobs::LayerKnobs& k) {
+  rows = std::max<int64_t>(rows, 1);
+  columns = std::max<int64_t>(columns, 1);
+  int64_t limitRows = std::min<int64_t>(w.maxRows, fixedRows ? rows : w.maxRows);
+  int limitVectors = int(std::min<int64_t>((columns + isa.lanes - 1) / isa.lanes, (isa.registers - 2) / 1));
+  auto wishRows = k.get(w.rowsKnob), wishColumns = k.get(w.columnsKnob);
+  int onlyRows = 0, onlyVectors = 0;
+  if (wishColumns) {
+    int64_t v = (*wishColumns + isa.lanes - 1) / isa.lanes;
+    if (v > limitVectors)
+      k.refuse(w.columnsKnob, fmt::format("{} columns fill only {} vectors of {}", columns, limitVectors, isa.lanes));
+    else
+      onlyVectors = int(v);
+  }
+  if (wishRows) {
+    if (*wishRows > limitRows)
+      k.refuse(w.rowsKnob, fmt::format("there are only {} rows", limitRows));
+    else if (*wishRows > maxTileRows(isa, std::max(onlyVectors, 1)))
+      k.refuse(w.rowsKnob, fmt::format("{} rows of {} columns exceed {} registers", *wishRows,
+                                       std::max(onlyVectors, 1) * isa.lanes, isa.registers));
+    else
+      onlyRows = int(*wishRows);
+  }
+  TileChoice best;
+  for (int v = 1; v <= std::min(limitVectors, 8); v++) {
+    if (onlyVectors && v != onlyVectors) continue;
+    int most = int(std::min<int64_t>(maxTileRows(isa, v), limitRows));
+    for (int r = most; r >= 1; r--) {
+      if (onlyRows && r != onlyRows) continue;
+      double c = tilingCost(isa, rows, fixedRows, columns, r, v);
+      if (best.cost == 0 || c < best.cost * 0.999) best = {r, v, c};
+    }
+  }
+  return best;
+}
+
+int64_t conflictFreePitch(int64_t columns) {
+  int64_t lines = (columns + 15) / 16;
+  return (lines + (lines % 2 == 0)) * 16;
+}
+int64_t linesInOneSet(int64_t rows, int64_t stride) {
+  int64_t places = std::max<int64_t>(1, 4096 / std::gcd(std::abs(stride) * 4, int64_t(4096)));
+  return (rows + places - 1) / places;
+}
+
+}  // namespace rutter::cpu

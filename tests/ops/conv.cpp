@@ -1,0 +1,157 @@
+// Convolution tactics against the definition of the problem.
+#include "ops/gemm_cases.h"
+
+namespace rutter::cputest {
+namespace {
+
+std::vector<ConvShape> shapes() {
+  std::vector<ConvShape> r;
+  auto add = [&](ConvShape s) { r.push_back(s); };
+  add({.ic = 5, .h = 9, .w = 11, .oc = 20, .kh = 3, .kw = 3, .pt = 1, .pl = 1, .pb = 1, .pr = 1});
+  add({.ic = 16, .h = 7, .w = 7, .oc = 33, .kh = 3, .kw = 3, .pt = 1, .pl = 1, .pb = 1, .pr = 1});
+  add({.ic = 8, .h = 10, .w = 31, .oc = 16, .kh = 3, .kw = 3, .sh = 2, .sw = 2, .pt = 1, .pl = 0, .pb = 0, .pr = 1});
+  add({.ic = 3,
+       .h = 20,
+       .w = 20,
+       .oc = 16,
+       .kh = 7,
+       .kw = 7,
+       .sh = 2,
+       .sw = 2,
+       .pt = 3,
+       .pl = 3,
+       .pb = 3,
+       .pr = 3,
+       .planarIn = true});
+  add({.ic = 12, .h = 9, .w = 17, .oc = 40, .kh = 1, .kw = 1});
+  add({.ic = 12, .h = 9, .w = 17, .oc = 40, .kh = 1, .kw = 1, .sh = 2, .sw = 2});
+  add({.ic = 6, .h = 12, .w = 12, .oc = 10, .kh = 3, .kw = 2, .dh = 2, .dw = 3, .pt = 2, .pl = 3, .pb = 1, .pr = 0});
+  add({.ic = 12, .h = 6, .w = 8, .oc = 24, .kh = 3, .kw = 3, .pt = 1, .pl = 1, .pb = 1, .pr = 1, .groups = 3, .n = 2});
+  add({.ic = 7, .h = 1, .w = 50, .oc = 9, .kh = 1, .kw = 5, .pl = 2, .pr = 2, .line = true});
+  add({.ic = 1, .h = 4, .w = 4, .oc = 1, .kh = 4, .kw = 4});
+  add({.ic = 4, .h = 2, .w = 2, .oc = 5, .kh = 3, .kw = 3, .pt = 2, .pl = 2, .pb = 2, .pr = 2});
+  add({.ic = 4, .h = 5, .w = 5, .oc = 5, .kh = 3, .kw = 3, .pt = 1, .pl = 1, .pb = 1, .pr = 1, .n = 3});
+  return r;
+}
+// Spatial extents, and the strides that follow from them, known only at run time.
+Case spatialParams(const ConvShape& s, bool bias = true) {
+  Case c = convCase(s, bias);
+  Case r = c;
+  auto change = [&](KDim& d, int64_t min) {
+    for (size_t i = 0; i < r.params.size(); i++)
+      if (r.params[i] == d.value) {
+        d = KDim::parameter(int(i));
+        return;
+      }
+    r.params.push_back(d.value);
+    r.problem.params.push_back({min, 2 * d.value, d.value, 1});
+    d = KDim::parameter(int(r.params.size()) - 1);
+  };
+  Problem& p = r.problem;
+  for (size_t a = 2; a < p.space.size(); a++) {
+    change(p.space[a], 1);
+    change(p.operands[0].dims[a], 1);
+  }
+  for (size_t i = 0; i < p.operands.size(); i++)
+    if (i != 1)
+      for (size_t a : {size_t(0), size_t(2)})
+        if (a + 1 < p.space.size() && !p.operands[i].strides[a].is(0)) change(p.operands[i].strides[a], 1);
+  return r;
+}
+
+TEST(Conv, ChannelsLast) {
+  for (const ConvShape& s : shapes()) {
+    Case c = convCase(s, true, true, true);
+    SCOPED_TRACE(c.problem.print());
+    for (const std::string& isa : isas()) check(c, {.isa = isa}, 2e-5);
+  }
+}
+TEST(Conv, RunTimeExtents) {
+  for (const ConvShape& s : shapes()) {
+    Case c = spatialParams(s);
+    SCOPED_TRACE(c.problem.print());
+    for (const std::string& isa : isas()) check(c, {.isa = isa}, 2e-5);
+  }
+}
+TEST(Conv, PlanarInputOfManyChannels) {
+  check(convCase({.ic = 20,
+                  .h = 9,
+                  .w = 11,
+                  .oc = 20,
+                  .kh = 3,
+                  .kw = 3,
+                  .pt = 1,
+                  .pl = 1,
+                  .pb = 1,
+                  .pr = 1,
+                  .planarIn = true}),
+        {}, 2e-5);
+}
+TEST(Conv, ExplicitKnobs) {
+  for (const char* route : {"-conv:tile_m=1",           "-conv:tile_m=4",
+                            "-conv:tile_m=7",           "-conv:tile_m=14",
+                            "-conv:tile_m=28",          "-conv:tile_n=16",
+                            "-conv:tile_n=32",          "-conv:tile_n=64",
+                            "-conv:unroll=1",           "-conv:unroll=16",
+                            "-conv:prefetch=8",         "-conv:block_ic=0",
+                            "-conv:block_ic=16",        "-conv:block_oc=16",
+                            "-conv:task_rows=1",        "-conv:task_rows=4",
+                            "-conv:task_columns=16",    "-conv:pad=copy",
+                            "-conv:pad=clip",           "-conv:order=channels",
+                            "-conv:order=pixels",       "-conv:task_order=channels",
+                            "-conv:task_order=pixels",  "-gemm:epilogue=loop",
+                            "-gemm:epilogue=registers", "-codegen:contract=off"})
+    for (int64_t w : {7, 30}) {
+      int64_t stride = w == 7 ? 1 : 2;
+      ConvShape s{.ic = 32,
+                  .h = 7,
+                  .w = w,
+                  .oc = 72,
+                  .kh = 3,
+                  .kw = 3,
+                  .sh = stride,
+                  .sw = stride,
+                  .pt = 1,
+                  .pl = 1,
+                  .pb = 1,
+                  .pr = 1,
+                  .n = 2};
+      SCOPED_TRACE(fmt::format("{} width {} stride {}", route, w, stride));
+      check(convCase(s, true, false, true), {.isa = "", .route = route, .tactic = "conv_direct"}, 2e-5);
+      if (w == 30) check(spatialParams(s), {.isa = "avx2", .route = route, .tactic = "conv_direct"}, 2e-5);
+    }
+}
+TEST(Deconv, PhasesAndBorders) {
+  for (ConvShape s :
+       {ConvShape{.ic = 8, .h = 5, .w = 9, .oc = 20, .kh = 2, .kw = 2, .sh = 2, .sw = 2},
+        ConvShape{.ic = 24, .h = 5, .w = 20, .oc = 1, .kh = 2, .kw = 2, .sh = 2, .sw = 2},
+        ConvShape{
+            .ic = 6, .h = 5, .w = 6, .oc = 7, .kh = 4, .kw = 4, .sh = 2, .sw = 2, .pt = 1, .pl = 1, .pb = 1, .pr = 1},
+        ConvShape{.ic = 6,
+                  .h = 5,
+                  .w = 6,
+                  .oc = 7,
+                  .kh = 3,
+                  .kw = 3,
+                  .sh = 2,
+                  .sw = 2,
+                  .pt = 1,
+                  .pl = 1,
+                  .pb = 1,
+                  .pr = 1,
+                  .outputPadding = 1},
+        ConvShape{.ic = 6, .h = 4, .w = 6, .oc = 7, .kh = 2, .kw = 1, .sh = 3, .sw = 2},
+        ConvShape{.ic = 6, .h = 4, .w = 6, .oc = 8, .kh = 3, .kw = 3, .groups = 2, .n = 2},
+        ConvShape{.ic = 6, .h = 1, .w = 16, .oc = 8, .kh = 1, .kw = 4, .sw = 2, .pl = 1, .pr = 1, .line = true}}) {
+    s.transposed = true;
+    for (const char* route : {"", "-conv:pad=copy", "-conv:pad=clip"}) {
+      Case c = convCase(s, true, true, true);
+      SCOPED_TRACE(c.problem.print() + route);
+      for (const std::string& isa : isas()) check(c, {.isa = isa, .route = route}, 2e-5);
+      check(spatialParams(s), {.isa = "", .route = route}, 2e-5);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rutter::cputest

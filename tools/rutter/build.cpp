@@ -1,14 +1,13 @@
 #include "build.h"
 
+#include <rutter/builder.h>
 #include <sys/resource.h>
 
 #include <chrono>
 #include <filesystem>
 
-#include "base/cpu.h"
-#include "compiler/compile.h"
+#include "cli/exports.h"
 #include "knobs/route.h"
-#include "runtime/engine_file.h"
 
 namespace rutter::cli {
 namespace {
@@ -32,34 +31,92 @@ void refuseWhatDoesNotExist(const BuildOptions& b) {
     throw UserError("--timingCacheFile={}: kernels are not kept between runs yet", b.timingCacheFile);
 }
 
-compiler::BuildOptions buildOptions(const frontend::Model& model, const Options& o, const ShapePlan& plan,
-                                    Console& console) {
-  compiler::BuildOptions b;
-  if (o.build.route) {
-    if (o.build.route->empty())
+// Phases of a build in the verbose log; Ctrl-C cancels between two steps.
+class BuildMonitor : public IProgressMonitor {
+ public:
+  explicit BuildMonitor(Console& c) : console_(c) {}
+  void phaseStart(char const*, char const*, int32_t steps) noexcept override {
+    begin_ = seconds();
+    steps_ = steps;
+  }
+  bool stepComplete(char const*, int32_t) noexcept override { return Interrupts::count() == 0; }
+  void phaseFinish(char const* name) noexcept override {
+    try {
+      console_.log(rutter::Severity::kVerbose,
+                   fmt::format("{}: {} steps in {:.3g} s", name, steps_, seconds() - begin_));
+    } catch (const std::exception&) {
+    }
+  }
+
+ private:
+  Console& console_;
+  double begin_ = 0;
+  int32_t steps_ = 0;
+};
+
+Dims toDims(const std::vector<int64_t>& v) {
+  RUTTER_CHECK(v.size() <= Dims::MAX_DIMS, "rank {}", v.size());
+  Dims d;
+  d.nbDims = static_cast<int32_t>(v.size());
+  std::copy(v.begin(), v.end(), d.d);
+  return d;
+}
+
+std::vector<ITensor*> tensors(const INetworkDefinition& n, bool inputs) {
+  std::vector<ITensor*> out;
+  for (int32_t i = 0; i < (inputs ? n.getNbInputs() : n.getNbOutputs()); i++)
+    out.push_back(inputs ? n.getInput(i) : n.getOutput(i));
+  return out;
+}
+
+// Memory order of inputs and outputs.
+void setFormats(const std::vector<ITensor*>& all, const std::vector<std::string>& formats, std::string_view flag) {
+  static const std::map<std::string, DataType> kTypes = {
+      {"fp32", DataType::kFLOAT},  {"fp16", DataType::kHALF}, {"bf16", DataType::kBF16},   {"int32", DataType::kINT32},
+      {"int64", DataType::kINT64}, {"int8", DataType::kINT8}, {"uint8", DataType::kUINT8}, {"bool", DataType::kBOOL}};
+  if (formats.empty()) return;
+  if (formats.size() != 1 && formats.size() != all.size())
+    throw UserError("--{}: {} formats for {} tensors; give one for each, or one for all", flag, formats.size(),
+                    all.size());
+  for (size_t i = 0; i < all.size(); i++) {
+    const auto& f = formats[formats.size() == 1 ? 0 : i];
+    const auto colon = f.find(':');
+    auto& t = *all[i];
+    if (colon != f.npos && kTypes.at(f.substr(0, colon)) != t.getType())
+      throw UserError("--{}: '{}' is {} in the model, not {}; types come from the model", flag, t.getName(),
+                      ir::dtypeName(static_cast<ir::DType>(t.getType())), f.substr(0, colon));
+    if (f.substr(colon == f.npos ? 0 : colon + 1) != "hwc") continue;
+    if (t.getDimensions().nbDims < 3)
+      throw UserError("--{}: '{}' has rank {}; hwc needs 3 at least", flag, t.getName(), t.getDimensions().nbDims);
+    t.setAllowedFormats(1u << static_cast<uint32_t>(TensorFormat::kHWC));
+  }
+}
+
+void configure(IBuilderConfig& config, IBuilder& builder, const Options& o, const ShapePlan& plan, Errors& errors) {
+  const auto& b = o.build;
+  if (b.route) {
+    if (b.route->empty())
       throw UserError("--setBuildRoute= is empty: leave the flag out for the default route, or write -knob=value");
-    b.route = knobs::Route::parse(*o.build.route);
+    knobs::Route::parse(*b.route);  // its errors carry kind and column
+    errors.need(config.setBuildRoute(b.route->c_str()), "the build route was refused");
   }
-  if (auto lossy = knobs::lossyAssignments(b.route); !lossy.empty()) {
-    std::string names;
-    for (const auto& a : lossy) names += (names.empty() ? "" : ", ") + knobs::printAssignment(a, b.route.registry());
-    console.warning("the route may lose accuracy: " + names);
+  if (b.strictRoutes) config.setFlag(BuilderFlag::kSTRICT_ROUTES);
+  errors.need(config.setTarget(b.target.c_str()), "the target was refused");
+  if (!b.isa.empty()) errors.need(config.setIsa(b.isa.c_str()), "the instruction set was refused");
+  if (b.workspaceBytes) config.setMemoryPoolLimit(MemoryPoolType::kWORKSPACE, *b.workspaceBytes);
+  config.setProfilingVerbosity(b.profilingVerbosity == "detailed" ? ProfilingVerbosity::kDETAILED
+                               : b.profilingVerbosity == "none"   ? ProfilingVerbosity::kNONE
+                                                                  : ProfilingVerbosity::kLAYER_NAMES_ONLY);
+  for (const auto& ranges : plan.profiles) {
+    if (ranges.empty()) continue;
+    auto* profile = errors.need(builder.createOptimizationProfile(), "a profile could not be created");
+    for (const auto& [name, r] : ranges)
+      for (const auto& [select, dims] : {std::pair{OptProfileSelector::kMIN, r.min},
+                                         {OptProfileSelector::kOPT, r.opt},
+                                         {OptProfileSelector::kMAX, r.max}})
+        errors.need(profile->setDimensions(name.c_str(), select, toDims(dims)), "the shapes of a profile were refused");
+    if (config.addOptimizationProfile(profile) < 0) errors.raise("a profile was refused");
   }
-  for (const auto& p : plan.profiles) {
-    passes::Profile profile;
-    for (const auto& [name, r] : p) profile[name] = {r.min, r.opt, r.max};
-    b.profiles.push_back(std::move(profile));
-  }
-  b.target = o.build.target;
-  b.isa = o.build.isa;
-  b.threads = o.inference.cpuThreads;
-  b.strictRoutes = o.build.strictRoutes;
-  b.ioLayouts = ioLayouts(*model.graph, o.build);
-  if (o.reporting.verbose)
-    b.progress = [&console](std::string_view phase, int step, int steps) {
-      if (step == 0) console.log(Severity::kVerbose, fmt::format("{} ({} steps)", phase, steps));
-    };
-  return b;
 }
 
 void createRuntime(Session& s, const Options& o) {
@@ -70,49 +127,65 @@ void createRuntime(Session& s, const Options& o) {
   if (!o.build.tempdir.empty()) s.runtime->setTemporaryDirectory(o.build.tempdir.c_str());
 }
 
-void checkWorkspace(const Session& s, const Options& o) {
-  if (!o.build.workspaceBytes) return;
-  const auto needs = static_cast<uint64_t>(s.engine->getDeviceMemorySizeV2());
-  if (needs > *o.build.workspaceBytes)
-    throw UserError("the engine needs {:.1f} MiB of memory for activations, and --memPoolSize=workspace allows {:.1f}",
-                    static_cast<double>(needs) / (1 << 20), static_cast<double>(*o.build.workspaceBytes) / (1 << 20));
+// Inputs that are made up follow from what the model does with them; floats alone need no look at it.
+std::map<std::string, tuner::InputRule> rulesFor(const Options& o, const INetworkDefinition& network) {
+  for (const auto* t : tensors(network, true))
+    if (t->getType() != DataType::kFLOAT) return tuner::inputRules(*frontend::importFile(o.model.onnx).graph);
+  return {};
 }
 
 void buildFromModel(Session& s, const Options& o) {
   refuseWhatDoesNotExist(o.build);
   auto& console = s.console;
-  const auto model = readModel(o.model.onnx, console);
-  const auto plan = planShapes(modelInputs(*model.graph), o);
+  const double start = seconds();
+  std::unique_ptr<IBuilder> builder(s.errors.need(createInferBuilder(s.logger), "the builder could not be created"));
+  builder->setErrorRecorder(&s.errors);
+  if (o.inference.cpuThreads)
+    s.errors.need(builder->setMaxThreads(o.inference.cpuThreads), "the number of threads was refused");
+  std::unique_ptr<INetworkDefinition> network(
+      s.errors.need(builder->createNetworkV2(0), "the network could not be created"));
+  network->setErrorRecorder(&s.errors);
+  {
+    std::unique_ptr<onnx::IParser> parser(
+        s.errors.need(onnx::createParser(*network, s.logger), "the parser could not be created"));
+    if (!parser->parseFromFile(o.model.onnx.c_str(), 0)) {
+      if (parser->getNbErrors() > 0) throw UserError("{}", parser->getError(0)->desc());
+      s.errors.raise("the model could not be read");
+    }
+  }
+  console.info(fmt::format("Model with {} layers read in {:.3g} s", network->getNbLayers(), seconds() - start));
+  setFormats(tensors(*network, true), o.build.inputFormats, "inputIOFormats");
+  setFormats(tensors(*network, false), o.build.outputFormats, "outputIOFormats");
+  std::vector<InputInfo> inputs;
+  for (const auto* t : tensors(*network, true)) inputs.push_back({t->getName(), toVector(t->getDimensions())});
+  const auto plan = planShapes(inputs, o);
   for (const auto& w : plan.warnings) console.warning(w);
   s.shapes = plan.run;
-  s.rules = tuner::inputRules(*model.graph);
-  const auto options = buildOptions(model, o, plan, console);
+  s.rules = rulesFor(o, *network);
 
+  std::unique_ptr<IBuilderConfig> config(
+      s.errors.need(builder->createBuilderConfig(), "the configuration could not be created"));
+  configure(*config, *builder, o, plan, s.errors);
+  BuildMonitor monitor(console);
+  config->setProgressMonitor(&monitor);
+  Interrupts interrupts;
   const double begin = seconds();
-  compiler::KernelCache cache;
-  const auto result = compiler::buildEngine(model, options, cache);
-  for (const auto& w : result.warnings) console.warning(w);
-  createRuntime(s, o);
-  size_t size = 0;
-  if (!o.model.saveEngine.empty()) {
-    runtime::writeEngineFile(result.parts, o.model.saveEngine);
-    size = std::filesystem::file_size(o.model.saveEngine);
-    s.engine.reset(
-        s.errors.need(s.runtime->deserializeFile(o.model.saveEngine.c_str()), "the engine could not be loaded"));
-  } else {
-    const auto bytes = runtime::writeEngine(result.parts);
-    size = bytes.size();
-    s.engine.reset(
-        s.errors.need(s.runtime->deserializeEngine(bytes.data(), bytes.size()), "the engine could not be loaded"));
-  }
+  std::unique_ptr<IHostMemory> bytes(
+      s.errors.need(builder->buildSerializedNetwork(*network, *config), "the build failed"));
   console.info(fmt::format("Engine built in {:.4g} sec.", seconds() - begin));
-  console.info(fmt::format("Created engine with size: {:.4g} MiB", static_cast<double>(size) / (1 << 20)));
-  console.info(fmt::format(
-      "{} layers, {} kernels, {} reference nodes; decided in {:.3g} s, compiled in {:.3g} s; peak memory {:.0f} MiB",
-      s.engine->getNbLayers(), result.kernels, result.referenceNodes, result.decideSeconds, result.emitSeconds,
-      peakMiB()));
-  checkWorkspace(s, o);
-  if (!o.model.saveEngine.empty()) console.info(fmt::format("Engine saved to {}", o.model.saveEngine));
+  console.info(fmt::format("Created engine with size: {:.4g} MiB", static_cast<double>(bytes->size()) / (1 << 20)));
+  console.info(fmt::format("Peak memory of the build: {:.0f} MiB", peakMiB()));
+  createRuntime(s, o);
+  if (o.model.saveEngine.empty()) {
+    s.engine.reset(
+        s.errors.need(s.runtime->deserializeEngine(bytes->data(), bytes->size()), "the engine could not be loaded"));
+    return;
+  }
+  writeFile(o.model.saveEngine, {static_cast<const char*>(bytes->data()), bytes->size()});
+  bytes.reset();
+  s.engine.reset(
+      s.errors.need(s.runtime->deserializeFile(o.model.saveEngine.c_str()), "the engine could not be loaded"));
+  console.info(fmt::format("Engine saved to {}", o.model.saveEngine));
 }
 
 }  // namespace
@@ -124,35 +197,6 @@ std::vector<InputInfo> modelInputs(const ir::Graph& g) {
     for (const auto& d : v->type.dims) in.dims.push_back(d.constant().value_or(-1));
     out.push_back(std::move(in));
   }
-  return out;
-}
-
-std::map<std::string, ir::Layout> ioLayouts(const ir::Graph& g, const BuildOptions& b) {
-  static const std::map<std::string, ir::DType> kTypes = {
-      {"fp32", ir::DType::kF32},  {"fp16", ir::DType::kF16}, {"bf16", ir::DType::kBF16}, {"int32", ir::DType::kI32},
-      {"int64", ir::DType::kI64}, {"int8", ir::DType::kI8},  {"uint8", ir::DType::kU8},  {"bool", ir::DType::kBool}};
-  std::map<std::string, ir::Layout> out;
-  auto apply = [&](const std::vector<std::string>& formats, const std::vector<ir::Value*>& values,
-                   std::string_view flag) {
-    if (formats.empty()) return;
-    if (formats.size() != 1 && formats.size() != values.size())
-      throw UserError("--{}: {} formats for {} tensors; give one for each, or one for all", flag, formats.size(),
-                      values.size());
-    for (size_t i = 0; i < values.size(); i++) {
-      const auto& f = formats[formats.size() == 1 ? 0 : i];
-      const auto colon = f.find(':');
-      const auto& v = *values[i];
-      if (colon != f.npos && kTypes.at(f.substr(0, colon)) != v.type.dtype)
-        throw UserError("--{}: '{}' is {} in the model, not {}; types come from the model", flag, v.name,
-                        ir::dtypeName(v.type.dtype), f.substr(0, colon));
-      if (f.substr(colon == f.npos ? 0 : colon + 1) != "hwc") continue;
-      if (v.type.rank() < 3)
-        throw UserError("--{}: '{}' has rank {}; hwc needs 3 at least", flag, v.name, v.type.rank());
-      out[v.name] = ir::Layout::channelsLast(v.type.rank());
-    }
-  };
-  apply(b.inputFormats, g.top().inputs, "inputIOFormats");
-  apply(b.outputFormats, g.top().outputs, "outputIOFormats");
   return out;
 }
 

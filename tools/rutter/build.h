@@ -29,10 +29,6 @@ struct Session {
 
 /// Inputs of a model as its file declares them.
 std::vector<InputInfo> modelInputs(const ir::Graph& g);
-/// Memory order of inputs and outputs from --inputIOFormats and --outputIOFormats. UserError: a count or type that does
-/// not fit the model.
-std::map<std::string, ir::Layout> ioLayouts(const ir::Graph& g, const BuildOptions& b);
-
 /// Reads the model and says what it is.
 frontend::Model readModel(const std::string& path, Console& console);
 

@@ -37,21 +37,6 @@ Json engineInfo(const Session& s, const IExecutionContext* context) {
   return Json::parse(text);
 }
 
-Json reduced(const Session& s, const IExecutionContext* context, const Options& o) {
-  auto info = engineInfo(s, context);
-  // A loaded engine shows what it holds; one that is built here, what was asked for.
-  if (!o.model.loadEngine.empty() && o.build.profilingVerbosity == "layer_names_only") return info;
-  auto& layers = info["Layers"];
-  if (o.build.profilingVerbosity == "none") {
-    layers = Json::array();
-  } else if (o.build.profilingVerbosity == "layer_names_only") {
-    Json names = Json::array();
-    for (const auto& l : layers) names.push_back(l.is_object() ? l.value("Name", "") : l.get<std::string>());
-    layers = std::move(names);
-  }
-  return info;
-}
-
 std::string fileName(const std::string& tensor) {
   auto out = tensor;
   std::replace(out.begin(), out.end(), '/', '_');
@@ -60,13 +45,13 @@ std::string fileName(const std::string& tensor) {
 
 }  // namespace
 
-std::string layerInfoJson(const Session& s, const IExecutionContext* context, const Options& o) {
-  return dump(reduced(s, context, o), 1) + "\n";
+std::string layerInfoJson(const Session& s, const IExecutionContext* context) {
+  return dump(engineInfo(s, context), 1) + "\n";
 }
 
-std::vector<std::string> layerInfoLines(const Session& s, const IExecutionContext* context, const Options& o) {
+std::vector<std::string> layerInfoLines(const Session& s, const IExecutionContext* context) {
   std::vector<std::string> out{"Layer Information:"};
-  for (const auto& l : reduced(s, context, o)["Layers"])
+  for (const auto& l : engineInfo(s, context)["Layers"])
     out.push_back(l.is_string() ? l.get<std::string>() : dump(l, -1));
   return out;
 }

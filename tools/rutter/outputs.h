@@ -9,10 +9,10 @@
 
 namespace rutter::cli {
 
-/// Layer information as JSON (spec section 8), reduced to what --profilingVerbosity asks for.
-std::string layerInfoJson(const Session& s, const IExecutionContext* context, const Options& o);
+/// Layer information as JSON (spec section 8), as detailed as the engine was built to keep (--profilingVerbosity).
+std::string layerInfoJson(const Session& s, const IExecutionContext* context);
 /// The same as lines for the log.
-std::vector<std::string> layerInfoLines(const Session& s, const IExecutionContext* context, const Options& o);
+std::vector<std::string> layerInfoLines(const Session& s, const IExecutionContext* context);
 std::vector<std::string> profileShapeLines(const IEngine& engine);
 
 std::string outputsJson(const TensorMap& outputs);

@@ -93,8 +93,8 @@ std::unique_ptr<Inference> startInference(Session& s, const Options& o) {
 bool infer(Session& s, const Options& o, Console& console, bool result = true) {
   auto inference = startInference(s, o);
   const auto& r = o.reporting;
-  if (r.dumpLayerInfo) console.lines(layerInfoLines(s, &inference->context(), o));
-  if (!r.exportLayerInfo.empty()) writeFile(r.exportLayerInfo, layerInfoJson(s, &inference->context(), o));
+  if (r.dumpLayerInfo) console.lines(layerInfoLines(s, &inference->context()));
+  if (!r.exportLayerInfo.empty()) writeFile(r.exportLayerInfo, layerInfoJson(s, &inference->context()));
 
   const auto accuracy = inference->checkAccuracy();
   std::optional<Trace> trace;
@@ -122,8 +122,9 @@ bool infer(Session& s, const Options& o, Console& console, bool result = true) {
 // Export and dump flags of a search are about its winner.
 bool reportWinner(const Options& o, const std::string& engine, Console& console) {
   const auto& r = o.reporting;
-  const bool asked = r.dumpOutput || r.dumpRawBindings || r.dumpProfile || r.dumpLayerInfo || r.dumpOptimizationProfile ||
-                     !r.exportOutput.empty() || !r.exportProfile.empty() || !r.exportLayerInfo.empty() || !r.exportTimes.empty();
+  const bool asked = r.dumpOutput || r.dumpRawBindings || r.dumpProfile || r.dumpLayerInfo ||
+                     r.dumpOptimizationProfile || !r.exportOutput.empty() || !r.exportProfile.empty() ||
+                     !r.exportLayerInfo.empty() || !r.exportTimes.empty();
   if (!asked) return true;
   if (engine.empty()) {
     console.warning("reports need the winner's engine, which was not saved; give --saveEngine");
@@ -161,8 +162,8 @@ bool run(const Options& o, const std::vector<std::string>& argv, Console& consol
   prepareEngine(s, o);
   if (o.reporting.dumpOptimizationProfile) console.lines(profileShapeLines(*s.engine));
   if (o.build.skipInference || o.inference.timeDeserialize) {
-    if (o.reporting.dumpLayerInfo) console.lines(layerInfoLines(s, nullptr, o));
-    if (!o.reporting.exportLayerInfo.empty()) writeFile(o.reporting.exportLayerInfo, layerInfoJson(s, nullptr, o));
+    if (o.reporting.dumpLayerInfo) console.lines(layerInfoLines(s, nullptr));
+    if (!o.reporting.exportLayerInfo.empty()) writeFile(o.reporting.exportLayerInfo, layerInfoJson(s, nullptr));
     if (o.inference.timeDeserialize) timeDeserialize(s, o, console);
     if (console.json()) console.result(resultJson(s, o, nullptr, {}));
     return true;

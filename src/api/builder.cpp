@@ -5,6 +5,16 @@
 namespace rutter::api {
 namespace {
 
+// What the engine tells about its layers: all, their names, or nothing (a failing layer then has only a number).
+void keepDetail(runtime::fb::PlanT& plan, ProfilingVerbosity verbosity) {
+  if (verbosity == ProfilingVerbosity::kDETAILED) return;
+  for (size_t i = 0; i < plan.layers.size(); i++) {
+    auto bare = std::make_unique<runtime::fb::LayerT>();
+    bare->name = verbosity == ProfilingVerbosity::kNONE ? fmt::format("layer {}", i) : plan.layers[i]->name;
+    plan.layers[i] = std::move(bare);
+  }
+}
+
 class Builder final : public IBuilder {
  public:
   explicit Builder(ILogger* logger) : reporter_(logger) {}
@@ -114,6 +124,7 @@ class Builder final : public IBuilder {
     r.parts.notes["profiling_verbosity"] = c.getProfilingVerbosity() == ProfilingVerbosity::kDETAILED ? "detailed"
                                            : c.getProfilingVerbosity() == ProfilingVerbosity::kNONE   ? "none"
                                                                                                       : "layer_names_only";
+    keepDetail(r.parts.plan, c.getProfilingVerbosity());
     return runtime::writeEngine(r.parts);
   }
 

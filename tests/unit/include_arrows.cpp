@@ -1,0 +1,84 @@
+// Who may include whom: docs/architecture.md draws the same arrows.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+
+namespace {
+namespace fs = std::filesystem;
+
+// Direct arrows; what a room may include is their transitive closure, less the exceptions below.
+const std::map<std::string, std::set<std::string>> kArrows = {
+    {"base", {}},
+    {"knobs", {"base"}},
+    {"ir", {"base"}},
+    {"ops", {"ir"}},
+    {"onnx", {"ops"}},
+    {"runtime", {"ops"}},
+    {"passes", {"knobs", "ops"}},
+    {"codegen", {"passes", "runtime"}},
+    {"cpu", {"codegen"}},
+    {"compiler", {"onnx", "codegen"}},
+    {"tuner", {"compiler"}},
+    {"api", {"tuner"}},
+};
+// The CPU target must not share mistakes with the oracle, nor see graphs, plans or passes.
+const std::map<std::string, std::set<std::string>> kForbidden = {{"cpu", {"ops", "passes"}}};
+
+std::set<std::string> reach(const std::string& room) {
+  std::set<std::string> seen = {room};
+  std::vector<std::string> stack = {room};
+  while (!stack.empty()) {
+    std::string r = stack.back();
+    stack.pop_back();
+    for (const std::string& d : kArrows.at(r))
+      if (seen.insert(d).second) stack.push_back(d);
+  }
+  return seen;
+}
+
+TEST(Architecture, RoomsIncludeOnlyWhatTheArrowsAllow) {
+  const std::regex include(R"re(^\s*#\s*include\s*"([a-z_]+)/([^"]+)")re");
+  int files = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(RUTTER_SOURCE_DIR "/src")) {
+    std::string ext = entry.path().extension();
+    if (ext != ".h" && ext != ".cpp") continue;
+    std::string relative = fs::relative(entry.path(), RUTTER_SOURCE_DIR "/src");
+    std::string room = relative.substr(0, relative.find('/'));
+    ASSERT_TRUE(kArrows.count(room)) << "room src/" << room << " has no place in the arrows";
+    std::set<std::string> allowed = reach(room);
+    if (auto f = kForbidden.find(room); f != kForbidden.end())
+      for (const std::string& r : f->second) allowed.erase(r);
+    // The runtime half of the API is linked into librutter_runtime.
+    if (relative.rfind("api/runtime/", 0) == 0) {
+      allowed = reach("runtime");
+      allowed.insert("api");
+    }
+    files++;
+    std::ifstream in(entry.path());
+    std::string line;
+    for (int n = 1; std::getline(in, line); n++) {
+      std::smatch m;
+      if (!std::regex_search(line, m, include)) continue;
+      std::string to = m[1];
+      if (!kArrows.count(to)) continue;
+      EXPECT_TRUE(allowed.count(to)) << "src/" << relative << ":" << n << " includes " << to << "/" << m[2].str() << ", which " << room << " may not see";
+    }
+  }
+  EXPECT_GT(files, 100);
+}
+
+TEST(Architecture, OnlyTheCpuTargetSeesLlvm) {
+  for (const auto& entry : fs::recursive_directory_iterator(RUTTER_SOURCE_DIR "/src")) {
+    std::string relative = fs::relative(entry.path(), RUTTER_SOURCE_DIR "/src");
+    if (!entry.is_regular_file() || relative.rfind("cpu/", 0) == 0) continue;
+    std::ifstream in(entry.path());
+    std::string line;
+    while (std::getline(in, line))
+      EXPECT_EQ(line.find("#include <llvm/"), std::string::npos) << "src/" << relative << ": " << line;
+  }
+}
+}  // namespace

@@ -121,6 +121,7 @@ Decision decide(std::unique_ptr<ir::Graph> graph, const knobs::Route& route, con
   Decision d;
   d.graph = std::move(graph);
   std::set<const Node*> reference;
+  std::set<const Node*> alone;  // anchors whose kernels take them, but not what was fused to them
   std::map<const Node*, std::string> reasons;
   for (auto& n : d.graph->top().nodes)
     if (!isCompilable(*n)) {
@@ -129,12 +130,12 @@ Decision decide(std::unique_ptr<ir::Graph> graph, const knobs::Route& route, con
     }
   // A refusal found late turns a node into a reference node, which changes what may share memory: decide again.
   for (int round = 0;; round++) {
-    RUTTER_CHECK(round <= int(d.graph->top().nodes.size()) + 8, "deciding does not settle");
+    RUTTER_CHECK(round <= 2 * int(d.graph->top().nodes.size()) + 8, "deciding does not settle");
     densifyReferenceOperands(*d.graph, reference);
     d.layers.clear();
     d.storage = std::make_unique<Storage>(*d.graph, route, reference);
-    size_t before = reference.size();
-    for (Group& g : formGroups(*d.graph, *d.storage, route, reference)) {
+    bool changed = false;
+    for (Group& g : formGroups(*d.graph, *d.storage, route, reference, alone)) {
       Layer layer;
       layer.group = std::move(g);
       if (!referenceGroup(layer.group)) {
@@ -144,22 +145,27 @@ Decision decide(std::unique_ptr<ir::Graph> graph, const knobs::Route& route, con
           if (!choose(layer, route, target, machine)) {
             std::string why;
             for (auto& r : layer.refusals) why += (why.empty() ? "" : "; ") + r;
-            // Fused nodes may be what the tactics refuse: all of them run apart, then.
-            for (Node* n : layer.group.all()) {
-              reference.insert(n);
-              reasons[n] = why.empty() ? "no tactic for this problem" : why;
+            if (layer.group.anchor && layer.group.all().size() > 1 && alone.insert(culprit).second) {
+              changed = true;
+            } else {
+              for (Node* n : layer.group.anchor ? std::vector<Node*>{culprit} : layer.group.all()) {
+                reference.insert(n);
+                reasons[n] = why.empty() ? "no tactic for this problem" : why;
+              }
+              changed = true;
             }
           }
         } catch (const LowerRefusal& r) {
           reference.insert(culprit);
           reasons[culprit] = r.reason;
+          changed = true;
         }
       } else {
         layer.refusals.push_back("reference: " + reasons[layer.group.nodes.front()]);
       }
       d.layers.push_back(std::move(layer));
     }
-    if (reference.size() == before) break;
+    if (!changed) break;
   }
 
   ByteWriter all;

@@ -47,8 +47,8 @@ bool epilogueAllowed(Family f, const Node& u, const Value* v, const LayerKnobs& 
 
 class Former {
  public:
-  Former(const ir::Graph& g, const Storage& s, const knobs::Route& r, const std::set<const Node*>& ref)
-      : g_(g), storage_(s), route_(r), ref_(ref) {
+  Former(const ir::Graph& g, const Storage& s, const knobs::Route& r, const std::set<const Node*>& ref, const std::set<const Node*>& alone)
+      : g_(g), storage_(s), route_(r), ref_(ref), alone_(alone) {
     int i = 0;
     for (auto& n : g.top().nodes) order_[n.get()] = i++;
   }
@@ -102,6 +102,7 @@ class Former {
   const Storage& storage_;
   const knobs::Route& route_;
   const std::set<const Node*>& ref_;
+  const std::set<const Node*>& alone_;
   std::unordered_map<const Node*, int> order_;
   std::set<const Node*> taken_;
   std::unordered_map<const Node*, std::shared_ptr<std::vector<const Node*>>> members_;  ///< of finished groups
@@ -223,8 +224,9 @@ std::vector<Group> Former::run() {
     Group gr;
     gr.anchor = n;
     std::set<const Node*> in = {n};
-    if (f == Family::kReduce || f == Family::kRow) growPrologue(gr, in);
-    if (n->op != "Tile") grow(gr, in, f, 1);
+    bool fuse = !alone_.count(n);
+    if (fuse && (f == Family::kReduce || f == Family::kRow)) growPrologue(gr, in);
+    if (fuse && n->op != "Tile") grow(gr, in, f, 1);
     finish(gr, in);
     groups.push_back(std::move(gr));
   }
@@ -304,8 +306,9 @@ std::vector<Node*> Group::all() const {
   return v;
 }
 
-std::vector<Group> formGroups(const ir::Graph& g, const Storage& storage, const knobs::Route& route, const std::set<const Node*>& reference) {
-  return Former(g, storage, route, reference).run();
+std::vector<Group> formGroups(const ir::Graph& g, const Storage& storage, const knobs::Route& route, const std::set<const Node*>& reference,
+                              const std::set<const Node*>& alone) {
+  return Former(g, storage, route, reference, alone).run();
 }
 
 }  // namespace rutter::codegen

@@ -33,8 +33,8 @@ struct Group {
   std::vector<ir::Node*> all() const;
 };
 
-/// Groups in execution order. Storage says which nodes are free (they get no group).
+/// Groups in execution order. Storage says which nodes are free (they get no group). alone: anchors that take no other node in.
 std::vector<Group> formGroups(const ir::Graph& g, const Storage& storage, const knobs::Route& route,
-                              const std::set<const ir::Node*>& reference);
+                              const std::set<const ir::Node*>& reference, const std::set<const ir::Node*>& alone = {});
 
 }  // namespace rutter::codegen

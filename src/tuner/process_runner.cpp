@@ -167,9 +167,14 @@ CandidateRecord ProcessRunner::build(int64_t iter, const std::string& route) {
     return r;
   }
   const Limits l = limits();
-  Answer a =
-      request(FrameType::kBuild, {{"iter", iter}, {"route", route}, {"luck", luck(route)}, {"limits", toJson(l)}},
-              l.build + l.start + 20 * l.run + 60);
+  const Json task = {{"iter", iter}, {"route", route}, {"luck", luck(route)}, {"limits", toJson(l)}};
+  Answer a;
+  // A worker that dies under a candidate is most likely not the candidate's doing, which runs in a child: once more.
+  for (int attempt = 0; attempt < 2; attempt++) {
+    about();
+    a = request(FrameType::kBuild, task, l.build + l.start + 20 * l.run + 60);
+    if (a.status != Status::kCrashed) break;
+  }
   CandidateRecord r;
   if (a.status == Status::kOk) {
     r = candidateFromJson(a.body);

@@ -335,8 +335,8 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
   config.dedupe = !about.value("test_no_dedupe", false);
   WallPacer pacer(host, used + clock.now() - begin);
   Search search(config, runner, pacer, *opened.journal, listener);
+  const std::shared_ptr<const knobs::Registry> own = runner.registry();  // outlives strategies and expressions
   return search.run([&](const BaselineRecord& b) -> std::unique_ptr<Strategy> {
-    std::shared_ptr<const knobs::Registry> own = runner.registry();
     if (o.search != SearchKind::kTune) return makeSpecStrategy(o.search, knobs::Expression::parse(o.expression, *own));
     return makeTuneStrategy({own.get(), b.layers, b.knobsRead, o.accuracy.threshold > 0});
   });

@@ -24,6 +24,18 @@ void dispatch(const Json& j, TuneListener& listener) {
   if (event == "message") listener.onMessage(body.at("severity"), body.at("text"));
 }
 
+// " (killed by signal 9 (killed))", "" if it cannot be told.
+std::string howItEnded(Process& p) {
+  int status = 0;
+  for (int i = 0; i < 100; i++, usleep(10000)) {
+    if (waitpid(p.pid, &status, WNOHANG) != p.pid) continue;
+    p.pid = -1;
+    if (WIFSIGNALED(status)) return fmt::format(" (killed by {})", signalText(WTERMSIG(status)));
+    return fmt::format(" (exit status {})", WEXITSTATUS(status));
+  }
+  return "";
+}
+
 void check(const TuneOptions& o) {
   if (o.model.path.empty() && o.model.bytes.empty()) throw UserError("tuning needs a model");
   if (o.cacheFile.empty()) throw UserError("tuning needs a cache file");
@@ -76,9 +88,9 @@ TuneResult tune(const TuneOptions& options, TuneListener& listener, const std::a
         continue;
       case Wait::kClosed:
         throw DeviceError(
-            "the tuner's supervisor ended unexpectedly; nothing is lost: run again with --continue "
+            "the tuner's supervisor ended unexpectedly{}; nothing is lost: run again with --continue "
             "--tuningCacheFile={}",
-            options.cacheFile);
+            howItEnded(supervisor), options.cacheFile);
       case Wait::kFrame:
         break;
     }

@@ -1,0 +1,355 @@
+// Searches in real processes, with planted faults and kills.
+#include "tuner/process.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "base/error.h"
+#include "tuner/cache.h"
+#include "tuner/frames.h"
+#include "tuner/journal.h"
+#include "tuner/search.h"
+#include "tuner/tune.h"
+
+namespace rutter::tuner {
+namespace {
+
+namespace fs = std::filesystem;
+
+Json exampleWorld() {
+  return {{"knobs", {{"-fuse", "on|off"}, {"-tile", "32|16|64"}, {"-unroll", "1|2"}}},
+          {"layers",
+           {{"l",
+             {{"ms", 10},
+              {"effects", {{"-unroll=2", 1.04}, {"-tile=16", 0.91}, {"-tile=64", 1.02}, {"-fuse=off", 0.95}}}}}}},
+          {"run_sigma", 0.001},
+          {"process_sigma", 0.004}};
+}
+const char kExample[] = "-fuse=[on|off] -tile=[16|32|64] -unroll=[1|2]";
+
+class ProcessTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/rutter-process-test-XXXXXX";
+    dir_ = mkdtemp(name);
+    fs::create_directory(dir_ + "/tmp");
+    setenv("XDG_CACHE_HOME", (dir_ + "/cache").c_str(), 1);
+    unsetenv("RUTTER_TEST_KILL");
+  }
+  void TearDown() override {
+    unsetenv("RUTTER_TEST_KILL");
+    EXPECT_TRUE(fs::is_empty(dir_ + "/tmp")) << "a private folder was left behind";
+    fs::remove_all(dir_);
+  }
+  TuneOptions options(const Json& world, const std::string& expression = kExample,
+                      SearchKind kind = SearchKind::kFast) {
+    std::ofstream(dir_ + "/world.json") << world.dump();
+    TuneOptions o;
+    o.model.path = dir_ + "/world.json";
+    o.search = kind;
+    o.expression = expression;
+    o.cacheFile = dir_ + "/cache.jsonl";
+    o.saveEngine = dir_ + "/best.engine";
+    o.tempDir = dir_ + "/tmp";
+    o.workerProgram = RUTTER_BINARY_DIR "/bin/test-tuner-worker";
+    o.buildTimeOut = 3;
+    o.runTimeOut = 3;
+    o.argv = {"rutter", "--onnx=" + o.model.path};
+    return o;
+  }
+  std::map<std::string, CandidateRecord> candidates() {
+    return Recorded(readJournal(dir_ + "/cache.jsonl.journal")).candidates;
+  }
+  std::string savedRoute() { return Json::parse(readWholeFile(dir_ + "/best.engine")).at("route"); }
+  std::string dir_;
+  TuneListener silent_;
+};
+
+TEST_F(ProcessTest, TunesAndSavesTheWinner) {
+  struct Listener : TuneListener {
+    int begun = 0, ended = 0, progress = 0;
+    void onBegin(int64_t, const std::string&) override { begun++; }
+    void onEnd(const CandidateInfo&) override { ended++; }
+    void onProgress(const Progress&) override { progress++; }
+  } listener;
+  const TuneResult r = tune(options(exampleWorld()), listener);
+  EXPECT_EQ(r.outcome, TuneResult::Outcome::kImproved);
+  EXPECT_EQ(r.route, "-fuse=on -tile=16 -unroll=1");
+  EXPECT_EQ(savedRoute(), r.route);
+  EXPECT_NEAR(r.confirmed->ratio, 1 / 0.91, 0.01);
+  EXPECT_EQ(listener.begun, 5);
+  EXPECT_EQ(listener.ended, 5);
+  EXPECT_GT(listener.progress, 5);
+  const Cache c = parseCache(readWholeFile(dir_ + "/cache.jsonl"), "cache");
+  EXPECT_EQ(c.candidates.size(), 5u);
+  EXPECT_FALSE(syncCache(dir_ + "/cache.jsonl", readJournal(dir_ + "/cache.jsonl.journal")));
+  EXPECT_EQ(readCacheHeader(dir_ + "/cache.jsonl").expression, kExample);
+}
+
+TEST_F(ProcessTest, ABytesModelTravels) {
+  TuneOptions o = options(exampleWorld());
+  o.model.bytes = exampleWorld().dump();
+  EXPECT_EQ(tune(o, silent_).route, "-fuse=on -tile=16 -unroll=1");
+}
+
+struct Fault {
+  const char *kind, *status, *text;
+};
+class FaultTest : public ProcessTest, public testing::WithParamInterface<Fault> {};
+
+// Each fault costs exactly one candidate; the search goes on and finds what is left.
+TEST_P(FaultTest, CostsOneCandidate) {
+  Json j = exampleWorld();
+  j["faults"] = {{"-tile=16", GetParam().kind}};
+  TuneOptions o = options(j);
+  if (std::string(GetParam().kind).starts_with("hang")) o.buildTimeOut = o.runTimeOut = 0.7;
+  const TuneResult r = tune(o, silent_);
+  EXPECT_EQ(r.route, "-fuse=off -tile=32 -unroll=1");
+  const auto all = candidates();
+  EXPECT_EQ(all.size(), 5u);
+  for (const auto& [route, c] : all) {
+    if (route.find("-tile=16") == std::string::npos) {
+      EXPECT_EQ(c.status, Status::kOk) << route << c.error;
+      continue;
+    }
+    EXPECT_STREQ(statusName(c.status), GetParam().status) << c.error;
+    EXPECT_NE(c.error.find(GetParam().text), std::string::npos) << c.error;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(
+    Faults, FaultTest,
+    testing::Values(Fault{"crash_build", "crashed", "while building"}, Fault{"crash_load", "crashed", "while loading"},
+                    Fault{"crash_11", "crashed", "while running"}, Fault{"abort", "crashed", "while running"},
+                    Fault{"error", "crashed", "index out of range"}, Fault{"reject_build", "rejected", "arena"},
+                    Fault{"rejected", "rejected", "ISA"}, Fault{"hang_build", "hung", "while building"},
+                    Fault{"hang_load", "hung", "while loading"}, Fault{"hang_run", "hung", "while running"},
+                    Fault{"wrong_set1", "inaccurate", "input set 1"}, Fault{"nan", "inaccurate", "NaN"},
+                    Fault{"unwritten", "inaccurate", "output 'y'"}, Fault{"heap", "crashed", "while running"},
+                    Fault{"overwrite", "crashed", "default's outputs changed"},
+                    Fault{"leak", "crashed", "held more than"}, Fault{"leave", "crashed", "exited with status 0"},
+                    Fault{"close", "crashed", ""}, Fault{"drift", "unstable", "other bits"},
+                    Fault{"late_wrong", "inaccurate", "last run"}, Fault{"crash_decide", "crashed", "the worker died"}),
+    [](const auto& info) { return std::string(info.param.kind); });
+
+TEST_F(ProcessTest, ASlowStartIsNoHang) {
+  Json j = exampleWorld();
+  j["faults"] = {{"-tile=16", "slow_start"}};
+  TuneOptions o = options(j, "-tile=[16|32]");
+  o.buildTimeOut = 1;
+  o.runTimeOut = 6;
+  EXPECT_EQ(tune(o, silent_).route, "-tile=16");
+}
+
+// A candidate's own children, even those that ignore SIGTERM, hold the pipe and leave their process group, are gone.
+TEST_F(ProcessTest, NoDescendantOutlives) {
+  for (const char* fault : {"stubborn", "stubborn_daemon"}) {
+    Json j = exampleWorld();
+    j["faults"] = {{"-tile=16", fault}};
+    const std::string pids = dir_ + "/pids";
+    setenv("RUTTER_TEST_PIDS", pids.c_str(), 1);
+    tune(options(j), silent_);
+    std::ifstream in(pids);
+    int pid = 0, seen = 0;
+    while (in >> pid) {
+      seen++;
+      EXPECT_NE(::kill(pid, 0), 0) << fault << ": process " << pid << " is still there";
+    }
+    EXPECT_GE(seen, 1);
+    fs::remove(pids);
+  }
+}
+
+TEST_F(ProcessTest, StopEndsCleanlyWithTheBestSoFar) {
+  Json j = exampleWorld();
+  j["faults"] = {{"-fuse=off", "hang_run"}};
+  TuneOptions o = options(j);
+  o.runTimeOut = 30;
+  struct Stopper : TuneListener {
+    std::atomic<int> stop{0};
+    void onBegin(int64_t iter, const std::string&) override {
+      if (iter == 4) stop = 1;  // the last one, which hangs
+    }
+  } stopper;
+  const TuneResult r = tune(o, stopper, &stopper.stop);
+  EXPECT_TRUE(r.interrupted);
+  EXPECT_EQ(r.route, "-fuse=on -tile=16 -unroll=1");
+  EXPECT_EQ(savedRoute(), r.route);
+  EXPECT_LT(r.elapsedSeconds, 25);
+}
+
+TEST_F(ProcessTest, TheBudgetEndsARunningCandidate) {
+  Json j = exampleWorld();
+  j["faults"] = {{"-fuse=off", "hang_run"}};
+  TuneOptions o = options(j);
+  o.runTimeOut = 100;
+  o.budgetSeconds = 6;
+  const TuneResult r = tune(o, silent_);
+  EXPECT_LT(r.elapsedSeconds, 9);
+  EXPECT_EQ(r.counts.at("interrupted"), 1);
+  EXPECT_FALSE(r.interrupted);
+}
+
+TEST_F(ProcessTest, ErrorsReachTheHostAsWhatTheyAre) {
+  TuneOptions o = options(exampleWorld());
+  o.model.path = dir_ + "/none.json";
+  EXPECT_THROW(tune(o, silent_), UserError);
+  o = options(exampleWorld());
+  o.workerProgram = "/no/such/program";
+  EXPECT_THROW(tune(o, silent_), DeviceError);
+  o = options(exampleWorld());
+  o.expression = "-none=[1|2]";
+  EXPECT_THROW(tune(o, silent_), UserError);
+  o = options(exampleWorld());
+  o.saveEngine = "/no/such/folder/e";
+  EXPECT_THROW(tune(o, silent_), UserError);
+  Json j = exampleWorld();
+  j["faults"] = {{"-tile=32", "crash_11"}};  // the default itself
+  EXPECT_THROW(tune(options(j), silent_), UserError);
+}
+
+TEST_F(ProcessTest, AFreshRunKeepsTheOldFiles) {
+  tune(options(exampleWorld(), "-tile=[16|32]"), silent_);
+  tune(options(exampleWorld(), "-tile=[16|32]"), silent_);
+  EXPECT_TRUE(fs::exists(dir_ + "/cache.jsonl.1"));
+  EXPECT_TRUE(fs::exists(dir_ + "/cache.jsonl.journal.1"));
+}
+
+TEST_F(ProcessTest, ContinueNamesWhatDiffers) {
+  tune(options(exampleWorld(), "-tile=[16|32]"), silent_);
+  Json j = exampleWorld();
+  j["stack"] = "2";
+  TuneOptions o = options(j, "-tile=[16|32]");
+  o.resume = true;
+  try {
+    tune(o, silent_);
+    FAIL() << "another model and stack must not be continued";
+  } catch (const UserError& e) {
+    EXPECT_NE(std::string(e.what()).find("model_hash"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("stack"), std::string::npos) << e.what();
+  }
+  o.force = true;
+  EXPECT_EQ(tune(o, silent_).route, "-tile=16");
+}
+
+TEST_F(ProcessTest, AFinishedSweepContinuesToTheSameSummary) {
+  TuneOptions o = options(exampleWorld(), kExample, SearchKind::kMixed);
+  const TuneResult first = tune(o, silent_);
+  fs::remove(o.saveEngine);
+  o.resume = true;
+  o.expression.clear();  // a bare --continue
+  o.search = SearchKind::kFast;
+  const size_t records = readJournal(dir_ + "/cache.jsonl.journal").size();
+  const TuneResult again = tune(o, silent_);
+  EXPECT_EQ(again.route, first.route);
+  EXPECT_EQ(again.winnerIter, first.winnerIter);
+  EXPECT_EQ(again.confirmed->lo, first.confirmed->lo);
+  EXPECT_EQ(again.counts, first.counts);
+  EXPECT_EQ(savedRoute(), first.route);                                       // rebuilt, it was gone
+  EXPECT_LE(readJournal(dir_ + "/cache.jsonl.journal").size(), records + 1);  // a session record, nothing measured
+}
+
+TEST_F(ProcessTest, ContinueFromTheCacheAlone) {
+  TuneOptions o = options(exampleWorld());
+  const TuneResult first = tune(o, silent_);
+  fs::remove(dir_ + "/cache.jsonl.journal");
+  o.resume = true;
+  const TuneResult again = tune(o, silent_);
+  EXPECT_EQ(again.route, first.route);
+  EXPECT_GE(again.processes, 5);  // confirmed again
+}
+
+struct KillPoint {
+  const char *role, *point;
+  int first, step, count;
+};
+class KillTest : public ProcessTest, public testing::WithParamInterface<KillPoint> {};
+
+// Killed at a point, then continued: the end is that of the straight run, and nothing is left.
+TEST_P(KillTest, ContinuesAsTheStraightRun) {
+  const char expression[] = "-fuse=[on|off] -tile=[16|32]";
+  const TuneResult want = tune(options(exampleWorld(), expression, SearchKind::kMixed), silent_);
+  const auto wanted = candidates();
+  const KillPoint& k = GetParam();
+  int kills = 0;
+  for (int i = 0; i < k.count; i++) {
+    const int n = k.first + i * k.step;
+    for (const char* f : {"/cache.jsonl", "/cache.jsonl.journal", "/best.engine", "/killed"}) fs::remove(dir_ + f);
+    setenv("RUTTER_TEST_KILL", fmt::format("{} {} {} {}/killed", k.role, k.point, n, dir_).c_str(), 1);
+    TuneOptions o = options(exampleWorld(), expression, SearchKind::kMixed);
+    bool died = false;
+    TuneResult got;
+    try {
+      got = tune(o, silent_);
+    } catch (const DeviceError&) {
+      died = true;
+    }
+    unsetenv("RUTTER_TEST_KILL");
+    if (!fs::exists(dir_ + "/killed")) break;  // there is no n-th passing
+    kills++;
+    if (died) {
+      o.resume = fs::exists(dir_ + "/cache.jsonl.journal") && !readJournal(dir_ + "/cache.jsonl.journal").empty();
+      got = tune(o, silent_);
+    }
+    EXPECT_EQ(got.route, want.route) << k.point << " " << n;
+    EXPECT_EQ(got.winnerIter, want.winnerIter) << k.point << " " << n;
+    EXPECT_EQ(got.confirmed->lo, want.confirmed->lo) << k.point << " " << n;
+    EXPECT_EQ(savedRoute(), want.route);
+    const auto all = candidates();
+    EXPECT_EQ(all.size(), wanted.size()) << k.point << " " << n;
+    if (std::string(k.point) != "child")
+      for (const auto& [route, c] : wanted) {
+        EXPECT_EQ(all.at(route).iter, c.iter) << k.point << " " << n;
+        EXPECT_EQ(all.at(route).logRatios, c.logRatios) << k.point << " " << n << all.at(route).error;
+      }
+    EXPECT_FALSE(syncCache(dir_ + "/cache.jsonl", readJournal(dir_ + "/cache.jsonl.journal")));
+  }
+  EXPECT_GE(kills, 1) << "the point was never passed";
+}
+INSTANTIATE_TEST_SUITE_P(
+    Kills, KillTest,
+    testing::Values(KillPoint{"supervisor", "journal.before", 1, 1, 12},
+                    KillPoint{"supervisor", "journal.after", 1, 1, 12},
+                    KillPoint{"supervisor", "journal.before", 13, 4, 8},
+                    KillPoint{"supervisor", "journal.after", 13, 4, 8}, KillPoint{"supervisor", "fork.before", 1, 3, 6},
+                    KillPoint{"supervisor", "fork.after", 1, 3, 6}, KillPoint{"supervisor", "rename.before", 1, 1, 6},
+                    KillPoint{"supervisor", "rename.after", 1, 1, 6}, KillPoint{"worker", "fork.before", 2, 1, 3},
+                    KillPoint{"worker", "fork.after", 2, 1, 3}));
+
+TEST(Frames, TravelWholeOrNotAtAll) {
+  int fds[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+  sendFrame(fds[0], FrameType::kBuilt, {{"a", 1}}, std::string(100000, 'x'));
+  Frame f;
+  ASSERT_EQ(receiveFrame(fds[1], 1, f), Wait::kFrame);
+  EXPECT_EQ(f.type, FrameType::kBuilt);
+  EXPECT_EQ(f.body["a"], 1);
+  EXPECT_EQ(f.blob.size(), 100000u);
+  EXPECT_EQ(receiveFrame(fds[1], 0, f), Wait::kTimeout);
+  ASSERT_EQ(write(fds[0], "RtrF", 4), 4);  // half a header
+  EXPECT_EQ(receiveFrame(fds[1], 0.05, f), Wait::kTimeout);
+  close(fds[0]);
+  close(fds[1]);
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+  ASSERT_EQ(write(fds[0], std::string(24, 'z').data(), 24), 24);
+  EXPECT_THROW(receiveFrame(fds[1], 1, f), DeviceError);
+  close(fds[0]);
+  EXPECT_EQ(receiveFrame(fds[1], 1, f), Wait::kClosed);
+  EXPECT_THROW(sendFrame(fds[1], FrameType::kEnd), DeviceError);
+  close(fds[1]);
+}
+
+TEST(Processes, ThreadsAreCounted) {
+  assertSingleThreaded();
+  std::thread t([] { EXPECT_THROW(assertSingleThreaded(), InternalError); });
+  t.join();
+}
+
+}  // namespace
+}  // namespace rutter::tuner

@@ -1,0 +1,203 @@
+// rutter-worker with a synthetic backend: planted times and faults in real processes. The "model" is a JSON file, see
+// tests/tuner/world.h. $RUTTER_TEST_KILL = "role point n marker" kills the process of that role at the n-th passing of
+// the point, once (the marker file says that it has happened).
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "base/error.h"
+#include "tuner/hook.h"
+#include "tuner/journal.h"
+#include "tuner/worker.h"
+#include "tuner/world.h"
+
+namespace rutter::tuner::test {
+namespace {
+
+constexpr int kElements = 64;
+float* g_defaultOutput = nullptr;  // what the fault "overwrite" aims at
+
+class Engine : public LoadedEngine {
+ public:
+  Engine(const World& w, const Json& file, SimClock& clock, uint64_t luck)
+      : time_(w, file.at("route"), clock, luck),
+        fault_(file.at("fault")),
+        route_(file.at("route")),
+        layers_(w.layers(file.at("route"))) {}
+
+  void bind(const Tensors& inputs) override {
+    input_ = &inputs.at(0).second;
+    output_ = ir::Tensor(ir::DType::kF32, {kElements});
+    if (route_.empty()) g_defaultOutput = output_.as<float>();
+  }
+  void poison(uint8_t byte) override { std::memset(output_.mutableData(), byte, size_t(output_.bytes())); }
+  Tensors outputs() const override {
+    ir::Tensor copy(ir::DType::kF32, {kElements});
+    std::memcpy(copy.mutableData(), output_.data(), size_t(copy.bytes()));
+    return {{"y", copy}};
+  }
+  std::vector<LayerTime> profile(int) override { return layers_; }
+  void run() override {
+    runs_++;
+    time_.run();
+    if (fault_ == "crash_11" && runs_ == 11) raise(SIGSEGV);
+    if (fault_ == "abort" && runs_ == 3) abort();
+    if (fault_ == "error" && runs_ == 3) throw UserError("layer conv: index out of range");
+    if (fault_ == "hang_run" && runs_ == 7)
+      for (;;) pause();
+    if (fault_ == "leak") std::memset(leak_ = static_cast<char*>(malloc(size_t(64) << 20)), 1, size_t(64) << 20);
+    if (fault_ == "leave" && runs_ == 5) _exit(0);
+    if (fault_ == "close" && runs_ == 5) close_range(3, 100, 0);
+    if ((fault_ == "stubborn" || fault_ == "stubborn_daemon") && runs_ == 5) {
+      // A child that ignores SIGTERM and holds every descriptor; the daemon also leaves the process group.
+      if (fork() == 0) {
+        signal(SIGTERM, SIG_IGN);
+        if (fault_ == "stubborn_daemon") {
+          setsid();
+          if (fork() != 0) _exit(0);
+        }
+        std::ofstream(std::string(getenv("RUTTER_TEST_PIDS") ? getenv("RUTTER_TEST_PIDS") : "/dev/null"), std::ios::app)
+            << numberInProc() << "\n";
+        for (;;) pause();
+      }
+      usleep(50000);
+      raise(SIGSEGV);
+    }
+    if (fault_ == "heap" && runs_ == 5) {
+      char* a = static_cast<char*>(malloc(40));
+      char* b = static_cast<char*>(malloc(40));
+      std::memset(a, 0x7f, size_t(getpid() ? 64 : 0));
+      free(b);
+      free(a);
+      abort();  // if the allocator did not notice
+    }
+    if (fault_ == "overwrite" && runs_ > 6 && g_defaultOutput) corrupt_ = true;
+    if (fault_ == "unwritten") return;
+    const float* x = input_->as<float>();
+    float* y = output_.as<float>();
+    for (int i = 0; i < kElements; i++) y[i] = 2 * x[i] + 1;
+    if (corrupt_) const_cast<float*>(x)[3] += 1;  // the input that both share
+    if (fault_ == "nan") y[5] = NAN;
+    if (fault_ == "wrong_set1" && x[0] < 0) y[5] += 0.1f;
+    if (fault_ == "drift" && runs_ > 6) y[5] = std::nextafter(y[5], 100.f);
+    if (fault_ == "late_wrong" && runs_ > 6) y[5] += 1;
+  }
+
+ private:
+  static int numberInProc() {
+    char text[32] = {};
+    return readlink("/proc/self", text, sizeof text - 1) > 0 ? atoi(text) : 0;
+  }
+  SimEngine time_;
+  std::string fault_, route_;
+  std::vector<LayerTime> layers_;
+  const ir::Tensor* input_ = nullptr;
+  ir::Tensor output_;
+  int runs_ = 0;
+  bool corrupt_ = false;
+  char* leak_ = nullptr;
+};
+
+class SyntheticBackend : public Backend {
+ public:
+  void prepare(const Json& options) override {
+    path_ = options.value("model_bytes", options.at("model").get<std::string>());
+    open(path_);
+    for (int s = 0; s < 2; s++) {
+      ir::Tensor x(ir::DType::kF32, {kElements});
+      for (int i = 0; i < kElements; i++) x.as<float>()[i] = (s ? -1.f : 1.f) * float(i + 1) / kElements;
+      inputs_.push_back({{"x", x}});
+    }
+  }
+  Json describe() const override {
+    return {{"model_hash", hashBytes(readWholeFile(path_)).hex()},
+            {"stack", {{"backend", "synthetic"}, {"stack", world_->json.value("stack", "1")}}},
+            {"machine", "m"},
+            {"default_route", world_->registry->defaultRouteText()},
+            {"test_no_dedupe", world_->json.value("no_dedupe", false)},
+            {"default", {{"decision", world_->decision("")}, {"build_ms", 10.0}, {"knobs_read", Json::array()}}}};
+  }
+  const std::vector<Tensors>& inputs() const override { return inputs_; }
+  const std::vector<Tensors>& references() const override { return references_; }
+  Decision decide(const std::string& route) override {
+    const std::string fault = world_->fault(route);
+    if (fault == "rejected") throw UserError("needs another ISA");
+    if (fault == "crash_decide") *static_cast<volatile int*>(nullptr) = 0;  // a first process ignores raise()
+    return {Status::kOk, "", world_->decision(route), {}};
+  }
+  void writeDefault(const std::string& path) const override { writeEngine("", path); }
+  void admitKernels(const std::string&) override {}
+  Tensors oracle(int set) override {
+    ir::Tensor y(ir::DType::kF32, {kElements});
+    const float* x = inputs_[size_t(set)][0].second.as<float>();
+    for (int i = 0; i < kElements; i++) y.as<float>()[i] = 2 * x[i] + 1;
+    return {{"y", y}};
+  }
+  void build(const std::string& route, const std::string& path) override {
+    const std::string fault = world_->fault(route);
+    if (fault == "crash_build") raise(SIGSEGV);
+    if (fault == "reject_build") throw UserError("the arena is too small");
+    if (fault == "hang_build")
+      for (;;) pause();
+    writeEngine(route, path);
+  }
+  std::string newKernels() override { return "kernel"; }
+  std::unique_ptr<LoadedEngine> load(const std::string& path, int, uint64_t luck) override {
+    const Json file = Json::parse(readWholeFile(path));
+    if (!world_) open(file.at("world"));
+    const std::string fault = file.at("fault");
+    if (fault == "crash_load") raise(SIGBUS);
+    if (fault == "slow_start") usleep(1500000);
+    if (fault == "hang_load")
+      for (;;) pause();
+    return std::make_unique<Engine>(*world_, file, clock_, luck);
+  }
+  std::string routeOf(const std::string& path) override { return Json::parse(readWholeFile(path)).at("route"); }
+  Clock& clock() override { return clock_; }
+  std::shared_ptr<const knobs::Registry> registry(const Json& options) override {
+    return World(Json::parse(readWholeFile(options.at("model")))).registry;
+  }
+
+ private:
+  void open(const std::string& path) { world_ = std::make_unique<World>(Json::parse(readWholeFile(path))); }
+  void writeEngine(const std::string& route, const std::string& path) const {
+    std::ofstream(path) << Json{{"route", route}, {"fault", world_->fault(route)}, {"world", path_}}.dump();
+  }
+  std::unique_ptr<World> world_;
+  std::string path_;
+  std::vector<Tensors> inputs_, references_;
+  SimClock clock_;
+};
+
+struct Kill {
+  std::string point, marker;
+  int n = 0, seen = 0;
+} g_kill;
+
+void maybeKill(const char* point) {
+  if (g_kill.point != point || ++g_kill.seen != g_kill.n) return;
+  const int fd = open(g_kill.marker.c_str(), O_CREAT | O_EXCL | O_WRONLY, 0600);
+  if (fd < 0) return;
+  close(fd);
+  kill(getpid(), SIGKILL);
+  raise(SIGKILL);  // as first process of a PID namespace
+  for (;;) _exit(137);
+}
+
+}  // namespace
+}  // namespace rutter::tuner::test
+
+int main(int argc, char** argv) {
+  using namespace rutter::tuner;
+  if (const char* k = getenv("RUTTER_TEST_KILL"); k && argc == 2) {
+    std::string role;
+    std::istringstream(k) >> role >> test::g_kill.point >> test::g_kill.n >> test::g_kill.marker;
+    if (role == argv[1]) g_hook = test::maybeKill;
+  }
+  return workerMain(argc, argv, [] { return std::make_unique<test::SyntheticBackend>(); });
+}

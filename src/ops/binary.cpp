@@ -139,4 +139,21 @@ const OpDef op_PRelu = {"PRelu", "", 16,
                                      [](auto x, auto slope) { return x < 0 ? wrap(x) * wrap(slope) : wrap(x); });
                         }};
 
+const OpDef op_SwiGLU = {
+    "SwiGLU", "", 28,
+    [](InferContext& c) {
+      accept(c, 0, Accept::kFloat);
+      sameType(c, 0, 1);
+      if (c.in(0).rank() != c.in(1).rank())
+        throw UserError("A and B have {} and {} axes, which must be equal", c.in(0).rank(), c.in(1).rank());
+      for (size_t i = 0; i < c.in(0).rank(); i++)
+        c.requireEqual(c.in(0).dims[i], c.in(1).dims[i], fmt::format("A and B must agree on axis {}", i));
+      c.out(0, c.in(0).dtype, c.in(0).dims);
+    },
+    [](EvalContext& c) {
+      double alpha = c.node.getFloat("alpha", 1);
+      evalBinary(c, c.in(0).dtype(),
+                 [=](auto a, auto b) { return double(a) / (1 + std::exp(-alpha * double(a))) * double(b); });
+    }};
+
 }  // namespace rutter::ops

@@ -79,10 +79,6 @@ void patchRow(const Box& b, const double* x, int64_t tap, int64_t j, int64_t n, 
   }
 }
 
-// y += w * x, the inner loop of depthwise convolution.
-__attribute__((optimize("O3"))) void addScaled(double* y, double w, const double* x, int64_t n) {
-  for (int64_t i = 0; i < n; i++) y[i] += w * x[i];
-}
 // A group of few output channels: a product would waste most of its tiles.
 void evalNarrow(const Box& b, int64_t m, int64_t channels, const double* weights, const double* image, double* result) {
   int64_t n = b.outSize(), taps = b.taps();

@@ -9,7 +9,9 @@ void infer(InferContext& c) {
   if (const Tensor* a = c.constant(1)) c.axis(a->getInt(0), c.in(0).rank());
   c.out(0, c.in(0).dtype, c.in(0).dims);
 }
-void eval(EvalContext& c) {
+// CumSum and CumProd differ in what they start from and how they go on.
+template <typename F>
+void eval(EvalContext& c, int start, F step) {
   const Tensor& x = c.in(0);
   if (c.in(1).size() != 1) throw UserError("input 1 (axis) must be a scalar");
   size_t axis = size_t(c.axis(c.in(1).getInt(0), x.rank()));
@@ -20,11 +22,11 @@ void eval(EvalContext& c) {
     auto v = load<T>(x);
     for (int64_t line = 0; n && line < x.size() / n; line++) {
       T* p = v.data() + line / inner * n * inner + line % inner;
-      T sum = 0;
+      T sum = T(start);
       for (int64_t i = 0; i < n; i++) {
         T& e = p[(reverse ? n - 1 - i : i) * inner];
         T before = sum;
-        sum += e;
+        sum = step(sum, e);
         e = exclusive ? before : sum;
       }
     }
@@ -32,5 +34,8 @@ void eval(EvalContext& c) {
   });
 }
 }  // namespace
-const OpDef op_CumSum = {"CumSum", "", 14, infer, eval};
+const OpDef op_CumSum = {"CumSum", "", 14, infer,
+                         [](EvalContext& c) { eval(c, 0, [](auto a, auto b) { return a + b; }); }};
+const OpDef op_CumProd = {"CumProd", "", 26, infer,
+                          [](EvalContext& c) { eval(c, 1, [](auto a, auto b) { return a * b; }); }};
 }  // namespace rutter::ops

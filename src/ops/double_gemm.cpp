@@ -56,4 +56,36 @@ void DoubleGemm::run(int64_t n, const FillRow& fill, const TakeRow& take) const 
   }
 }
 
+__attribute__((optimize("O3"))) void addScaled(double* y, double w, const double* x, int64_t n) {
+  for (int64_t i = 0; i < n; i++) y[i] += w * x[i];
+}
+
+void multiply(int64_t m, int64_t n, int64_t k, const double* a, const double* b, bool transposed, double* y) {
+  if (transposed && m < 4) {
+    for (int64_t i = 0; i < m; i++)
+      for (int64_t j = 0; j < n; j++) {
+        double sum = 0;
+        for (int64_t p = 0; p < k; p++) sum += a[i * k + p] * b[j * k + p];
+        y[i * n + j] = sum;
+      }
+  } else if (transposed) {  // (b * a')': b is packed as it lies
+    DoubleGemm(n, k, b).run(
+        m,
+        [&](int64_t p, int64_t j, int64_t w, double* row) {
+          for (int64_t i = 0; i < w; i++) row[i] = a[(j + i) * k + p];
+        },
+        [&](int64_t i, int64_t j, int64_t w, const double* row) {
+          for (int64_t q = 0; q < w; q++) y[(j + q) * n + i] = row[q];
+        });
+  } else if (m < 4) {  // packing b would cost more than it saves
+    std::fill_n(y, m * n, 0.0);
+    for (int64_t p = 0; p < k; p++)
+      for (int64_t i = 0; i < m; i++) addScaled(y + i * n, a[i * k + p], b + p * n, n);
+  } else {
+    DoubleGemm(m, k, a).run(
+        n, [&](int64_t p, int64_t j, int64_t w, double* row) { std::copy_n(b + p * n + j, w, row); },
+        [&](int64_t i, int64_t j, int64_t w, const double* row) { std::copy_n(row, w, y + i * n + j); });
+  }
+}
+
 }  // namespace rutter::ops

@@ -26,4 +26,9 @@ class DoubleGemm {
   std::vector<double> a_;  // panels of 4 rows: [m/4][k][4], padded with zeros
 };
 
+/// y (m x n) = a (m x k) * b, all row-major; b is k x n, or n x k if `transposed`.
+void multiply(int64_t m, int64_t n, int64_t k, const double* a, const double* b, bool transposed, double* y);
+/// y += w * x
+void addScaled(double* y, double w, const double* x, int64_t n);
+
 }  // namespace rutter::ops

@@ -47,13 +47,11 @@ void eval(EvalContext& c) {
   compute(y.dtype(), [&](auto zero) {
     using T = decltype(zero);
     using U = std::conditional_t<std::is_same_v<T, double>, double, uint64_t>;  // integers wrap
-    auto va = matrix<T>(c.in(0), ta), vb = matrix<T>(c.in(1), tb);
+    constexpr bool isDouble = std::is_same_v<T, double>;
+    auto va = matrix<T>(c.in(0), ta), vb = matrix<T>(c.in(1), tb && !isDouble);
     std::vector<T> r(size_t(m * n));
-    if constexpr (std::is_same_v<T, double>) {
-      DoubleGemm(m, k, va.data())
-          .run(
-              n, [&](int64_t p, int64_t j, int64_t w, double* row) { std::copy_n(&vb[size_t(p * n + j)], w, row); },
-              [&](int64_t i, int64_t j, int64_t w, const double* row) { std::copy_n(row, w, &r[size_t(i * n + j)]); });
+    if constexpr (isDouble) {
+      multiply(m, n, k, va.data(), vb.data(), tb, r.data());
     } else {
       for (int64_t i = 0; i < m; i++)
         for (int64_t p = 0; p < k; p++)

@@ -20,11 +20,6 @@ void infer(InferContext& c) {
   c.out(0, c.in(0).dtype, std::move(out));
 }
 
-void evalFloat(const double* a, const double* b, double* y, int64_t m, int64_t k, int64_t n) {
-  DoubleGemm(m, k, a).run(
-      n, [&](int64_t p, int64_t j, int64_t w, double* row) { std::copy_n(b + p * n + j, w, row); },
-      [&](int64_t i, int64_t j, int64_t w, const double* row) { std::copy_n(row, w, y + i * n + j); });
-}
 template <typename T>
 void evalInteger(const T* a, const T* b, T* y, int64_t m, int64_t k, int64_t n) {
   for (int64_t i = 0; i < m; i++)
@@ -54,14 +49,14 @@ void eval(EvalContext& c) {
     // One weight matrix for a whole batch: the batch becomes rows.
     if constexpr (std::is_same_v<T, double>)
       if (ir::elementCount(batchB) == 1) {
-        evalFloat(va.data(), vb.data(), r.data(), ir::elementCount(batchA) * m, k, n);
+        multiply(ir::elementCount(batchA) * m, n, k, va.data(), vb.data(), false, r.data());
         return store(y, r);
       }
     forEach<2>(shape, {broadcastStrides(batchA, shape), broadcastStrides(batchB, shape)},
                [&](int64_t i, const auto& at) {
                  const T *pa = va.data() + at[0] * m * k, *pb = vb.data() + at[1] * k * n;
                  if constexpr (std::is_same_v<T, double>)
-                   evalFloat(pa, pb, r.data() + i * m * n, m, k, n);
+                   multiply(m, n, k, pa, pb, false, r.data() + i * m * n);
                  else
                    evalInteger(pa, pb, r.data() + i * m * n, m, k, n);
                });

@@ -1,4 +1,4 @@
-// MaxPool and AveragePool over any number of spatial axes, and the global pools.
+// MaxPool, AveragePool and LpPool over any number of spatial axes, and the global pools.
 #include "ops/support.h"
 #include "ops/window.h"
 
@@ -127,6 +127,28 @@ void evalAverage(EvalContext& c) {
   store(y, r);
 }
 
+double lpOrder(const ir::Node& n) {
+  int64_t p = n.getInt("p", 2);
+  if (p < 1) throw UserError("attribute p is {} and must be at least 1", p);
+  return double(p);
+}
+void evalLp(EvalContext& c) {
+  const Tensor& x = c.in(0);
+  Window w = windowOf(c.node, spatial(ir::toDims(x.shape())), poolKernel(c.node), {});
+  Tensor& y = c.out(0, x.dtype(), outShape(w, x.shape()));
+  Extents plane(x.shape().begin() + 2, x.shape().end());
+  int64_t size = ir::elementCount(plane), results = y.size() / std::max<int64_t>(1, x.shape()[0] * x.shape()[1]);
+  double order = lpOrder(c.node);
+  auto v = load<double>(x);
+  std::vector<double> r(size_t(y.size()), 0.0);
+  slide(w, x.shape(), [&](int64_t p, int64_t o, const Extents&, const std::vector<int64_t>& cells) {
+    double sum = 0;
+    for (int64_t k : cells) sum += std::pow(std::abs(v[size_t(p * size + k)]), order);
+    r[size_t(p * results + o)] = std::pow(sum, 1 / order);
+  });
+  store(y, r);
+}
+
 void inferGlobal(InferContext& c) {
   accept(c, 0, Accept::kFloat);
   Dims d = c.in(0).dims;
@@ -155,6 +177,24 @@ const OpDef op_GlobalAveragePool = {"GlobalAveragePool", "", 22, inferGlobal, []
                                         return s / double(v.size());
                                       });
                                     }};
+const OpDef op_LpPool = {"LpPool", "", 22,
+                         [](InferContext& c) {
+                           lpOrder(c.node);
+                           inferPool(c, Accept::kFloat);
+                         },
+                         evalLp};
+const OpDef op_GlobalLpPool = {"GlobalLpPool", "", 22,
+                               [](InferContext& c) {
+                                 lpOrder(c.node);
+                                 inferGlobal(c);
+                               },
+                               [](EvalContext& c) {
+                                 evalGlobal(c, [order = lpOrder(c.node)](auto v) {
+                                   double sum = 0;
+                                   for (double x : v) sum += std::pow(std::abs(x), order);
+                                   return std::pow(sum, 1 / order);
+                                 });
+                               }};
 const OpDef op_GlobalMaxPool = {"GlobalMaxPool", "", 22, inferGlobal, [](EvalContext& c) {
                                   evalGlobal(c, [](auto v) {
                                     double m = -INFINITY;

@@ -8,7 +8,7 @@ namespace {
 struct Options {
   std::string mode, coordinates, nearest, policy;
   double cubicA, extrapolation;
-  bool excludeOutside;
+  bool excludeOutside, antialias;
   explicit Options(const ir::Node& n)
       : mode(pick(n, "mode", {"nearest", "linear", "cubic"})),
         coordinates(pick(n, "coordinate_transformation_mode",
@@ -18,9 +18,8 @@ struct Options {
         policy(pick(n, "keep_aspect_ratio_policy", {"stretch", "not_larger", "not_smaller"})),
         cubicA(n.getFloat("cubic_coeff_a", -0.75f)),
         extrapolation(n.getFloat("extrapolation_value", 0)),
-        excludeOutside(n.getInt("exclude_outside", 0)) {
-    if (n.getInt("antialias", 0)) throw UserError("antialias=1 is not supported");
-  }
+        excludeOutside(n.getInt("exclude_outside", 0)),
+        antialias(n.getInt("antialias", 0)) {}
   // The first one is the default.
   static std::string pick(const ir::Node& n, const char* name, const std::vector<std::string>& known) {
     std::string v = n.getString(name, known[0]);
@@ -152,15 +151,17 @@ AxisPlan planAxis(const Options& o, int64_t in, int64_t out, double scale, doubl
                                        : std::round(p);
       taps.push_back({clamp(i), 1});
     } else {
-      int64_t reach = o.mode == "linear" ? 1 : 2;
-      double f = std::floor(p), sum = 0;
-      for (int64_t k = 1 - reach; k <= reach; k++) {
-        double i = f + double(k), w = o.mode == "linear" ? 1 - std::abs(p - i) : cubic(p - i, o.cubicA);
+      // Antialiasing widens the kernel by the factor that the axis shrinks by.
+      double narrow = o.antialias ? std::min(scale, 1.0) : 1, f = std::floor(p), sum = 0;
+      int64_t first = int64_t(std::floor(-(o.mode == "linear" ? 1 : 2) / narrow)) + 1;
+      for (int64_t k = first; k <= 1 - first; k++) {
+        double i = f + double(k), arg = (p - i) * narrow;
+        double w = o.mode == "linear" ? std::max(0.0, 1 - std::abs(arg)) : cubic(arg, o.cubicA);
         if (o.excludeOutside && (i < 0 || i > double(in - 1))) continue;
         taps.push_back({clamp(i), w});
         sum += w;
       }
-      if (o.excludeOutside)
+      if (o.excludeOutside || o.antialias)
         for (Tap& t : taps) t.weight /= sum;
     }
     plan.taps.push_back(std::move(taps));

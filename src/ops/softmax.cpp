@@ -1,4 +1,4 @@
-// Softmax, LogSoftmax and LpNormalization: one axis at a time.
+// Softmax, LogSoftmax, Hardmax and LpNormalization: one axis at a time.
 #include "ops/support.h"
 
 namespace rutter::ops {
@@ -40,6 +40,10 @@ void logSoftmax(std::vector<double>& row) {
   for (double x : row) sum += std::exp(x - m);
   for (double& x : row) x = x - m - std::log(sum);
 }
+void hardmax(std::vector<double>& row) {
+  size_t best = size_t(std::max_element(row.begin(), row.end()) - row.begin());
+  for (size_t i = 0; i < row.size(); i++) row[i] = i == best;
+}
 int64_t normOrder(const ir::Node& n) {
   int64_t p = n.getInt("p", 2);
   if (p != 1 && p != 2) throw UserError("attribute p is {}; supported: 1, 2", p);
@@ -48,6 +52,7 @@ int64_t normOrder(const ir::Node& n) {
 }  // namespace
 const OpDef op_Softmax = {"Softmax", "", 13, infer, [](EvalContext& c) { eval(c, softmax); }};
 const OpDef op_LogSoftmax = {"LogSoftmax", "", 13, infer, [](EvalContext& c) { eval(c, logSoftmax); }};
+const OpDef op_Hardmax = {"Hardmax", "", 13, infer, [](EvalContext& c) { eval(c, hardmax); }};
 const OpDef op_LpNormalization = {"LpNormalization", "", 22,
                                   [](InferContext& c) {
                                     normOrder(c.node);

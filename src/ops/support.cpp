@@ -24,7 +24,7 @@ const char* listOf(Accept set) {
   return "";
 }
 template <typename From, typename T>
-void convert(const Tensor& t, std::vector<T>& v) {
+__attribute__((optimize("O3"))) void convert(const Tensor& t, std::vector<T>& v) {
   for (size_t i = 0; i < v.size(); i++) v[i] = T(at<From>(t, int64_t(i)));
 }
 }  // namespace

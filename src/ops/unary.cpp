@@ -85,6 +85,9 @@ FLOAT_UNARY(Selu, 22,
              g = double(c.node.getFloat("gamma", 1.05070102214813232421875f))](double x) {
               return g * (x <= 0 ? a * std::expm1(x) : x);
             })
+FLOAT_UNARY(Shrink, 9, [b = double(c.node.getFloat("bias", 0)), l = double(c.node.getFloat("lambd", 0.5f))](double x) {
+  return x < -l ? x + b : x > l ? x - b : 0;
+})
 FLOAT_UNARY(Softplus, 22, softplus)
 FLOAT_UNARY(Softsign, 22, [](double x) { return std::isinf(x) ? std::copysign(1, x) : x / (1 + std::abs(x)); })
 FLOAT_UNARY(Mish, 22, [](double x) { return x * std::tanh(softplus(x)); })

@@ -26,8 +26,8 @@ class OperatorCheck {
       }
       for (const AttributeView& a : n.attributes)
         if (a.g) visit(a.g->nodes, name + "/");
-      // Constant nodes become constants; Upsample lives on as Resize.
-      if (n.domain.empty() && (n.op == "Constant" || (n.op == "Upsample" && ops::findOp("", "Resize")))) continue;
+      // Constant nodes become constants; Upsample and Scatter live on under other names.
+      if (n.domain.empty() && (n.op == "Constant" || n.op == "Upsample" || n.op == "Scatter")) continue;
       const ops::OpDef* d = n.domain == "rutter" ? nullptr : ops::findOp(n.domain, n.op);
       if (!d)
         found.push_back({name, std::string(n.op), std::string(n.domain), int64_t(i), "operator is not supported"});

@@ -102,6 +102,21 @@ TEST(Upgrade, SplitSizesAndCount) {
     EXPECT_THAT(equal({4}, {1, 2, 3, 4}), ElementsAre(3, 4)) << opset;
   }
 }
+TEST(Upgrade, TopKCount) {
+  Net n(7, {node("TopK", {"x"}, {"y", "i"}, {attr("k", int64_t{2})})}, {"4"});
+  EXPECT_THAT(n({4}, {1, 4, 2, 3}), ElementsAre(4, 3));
+}
+TEST(Upgrade, ScatterIsScatterElements) {
+  const Strings weights = {ints("i", {2}, {3, 0}), floats("u", {2}, {8, 9})};
+  Net n(9, {node("Scatter", {"x", "i", "u"}, {"y"})}, {"4"}, weights);
+  EXPECT_THAT(n({4}, {1, 2, 3, 4}), ElementsAre(9, 2, 3, 8));
+  Net gone(11, {node("Scatter", {"x", "i", "u"}, {"y"})}, {"4"}, weights);
+  EXPECT_THAT(importError(gone.m.bytes()), HasSubstr("removed"));
+}
+TEST(Upgrade, HardmaxFlattensTheRest) {
+  Net n(11, {node("Hardmax", {"x"}, {"y"})}, {"1", "2", "2"});
+  EXPECT_THAT(n({1, 2, 2}, {1, 2, 4, 3}), ElementsAre(0, 0, 1, 0));
+}
 TEST(Upgrade, DropoutIsIdentity) {
   for (int opset : {7, 10}) {
     Net n(opset, {node("Dropout", {"x"}, {"y"}, {attr("ratio", 0.9f)})}, {"2"});

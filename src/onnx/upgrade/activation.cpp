@@ -39,10 +39,8 @@ void softmaxFlattened(Upgrade& u) {
 
 std::span<const UpgradeStep> activationSteps() {
   static const UpgradeStep steps[] = {
-      {"Clip", 11, clipToInputs},
-      {"Dropout", 12, dropout},
-      {"Softmax", 13, softmaxFlattened},
-      {"LogSoftmax", 13, softmaxFlattened},
+      {"Clip", 11, clipToInputs},           {"Dropout", 12, dropout},          {"Softmax", 13, softmaxFlattened},
+      {"LogSoftmax", 13, softmaxFlattened}, {"Hardmax", 13, softmaxFlattened},
   };
   return steps;
 }

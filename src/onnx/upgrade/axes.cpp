@@ -1,4 +1,4 @@
-// Attributes that list axes, sizes or counts and became inputs: Reduce*, Squeeze, Unsqueeze, Split.
+// Attributes that list axes, sizes or counts and became inputs: Reduce*, Squeeze, Unsqueeze, Split, TopK.
 #include "onnx/upgrade.h"
 
 namespace rutter::frontend {
@@ -15,6 +15,10 @@ void splitCount(Upgrade& u) {
   if (!u.node.input(1)) u.node.attrs["num_outputs"] = int64_t(u.node.outputs.size());
 }
 
+void topKToInput(Upgrade& u) {
+  if (auto k = u.takeInt("k")) u.setConstant(1, "k", ir::Tensor::ofInts({*k}));
+}
+
 }  // namespace
 
 std::span<const UpgradeStep> axesSteps() {
@@ -23,7 +27,7 @@ std::span<const UpgradeStep> axesSteps() {
       {"ReduceMin", 18, axesToInput},       {"ReduceProd", 18, axesToInput},   {"ReduceL1", 18, axesToInput},
       {"ReduceL2", 18, axesToInput},        {"ReduceLogSum", 18, axesToInput}, {"ReduceLogSumExp", 18, axesToInput},
       {"ReduceSumSquare", 18, axesToInput}, {"Squeeze", 13, axesToInput},      {"Unsqueeze", 13, axesToInput},
-      {"Split", 13, splitToInput},          {"Split", 18, splitCount},
+      {"Split", 13, splitToInput},          {"Split", 18, splitCount},         {"TopK", 10, topKToInput},
   };
   return steps;
 }

@@ -1,4 +1,4 @@
-// Slice and Pad: attributes that became inputs.
+// Slice and Pad: attributes that became inputs; Scatter's new name.
 #include "base/error.h"
 #include "onnx/upgrade.h"
 
@@ -22,10 +22,15 @@ void padToInputs(Upgrade& u) {
   if (value && *value != 0) u.setConstant(2, "value", ir::Tensor::scalar(type, *value));
 }
 
+void scatterElements(Upgrade& u) {
+  u.node.op = "ScatterElements";
+}
+
 }  // namespace
 
 std::span<const UpgradeStep> movementSteps() {
-  static const UpgradeStep steps[] = {{"Slice", 10, sliceToInputs}, {"Pad", 11, padToInputs}};
+  static const UpgradeStep steps[] = {
+      {"Slice", 10, sliceToInputs}, {"Pad", 11, padToInputs}, {"Scatter", 11, scatterElements}};
   return steps;
 }
 

@@ -164,6 +164,17 @@ TEST(Upgrade, UpsampleAndFirstResize) {
   Net gone(10, {node("Upsample", {"x", "s"}, {"y"}, {}, "up")}, dims, {scales});
   EXPECT_THAT(importError(gone.m.bytes()), AllOf(HasSubstr("node up (Upsample)"), HasSubstr("removed")));
 }
+// Rows doubled, floor(i / 2); five columns become three, from ceil(i / 0.6) = 0, 2, 4. onnxruntime 1.32 agrees.
+TEST(Upgrade, FirstResizeThatShrinksAndGrows) {
+  Net n(10, {node("Resize", {"x", "s"}, {"y"}, {attr("mode", "nearest")}, "up")}, {"1", "1", "2", "5"},
+        {floats("s", {4}, {1, 1, 2, .6f})});
+  EXPECT_THAT(n({1, 1, 2, 5}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}), ElementsAre(0, 2, 4, 0, 2, 4, 5, 7, 9, 5, 7, 9));
+  EXPECT_EQ(n.nodes(), 2u);
+  Net shrinks(10, {node("Resize", {"x", "s"}, {"y"}, {attr("mode", "nearest")})}, {"1", "1", "1", "5"},
+              {floats("s", {4}, {1, 1, 1, .6f})});
+  EXPECT_THAT(shrinks({1, 1, 1, 5}, {0, 1, 2, 3, 4}), ElementsAre(0, 2, 4));
+  EXPECT_EQ(shrinks.nodes(), 1u);
+}
 TEST(Upgrade, EmptyResizeInputsAreLeftOut) {
   Net n(11,
         {node("Resize", {"x", "roi", "none", "sizes"}, {"y"},

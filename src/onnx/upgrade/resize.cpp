@@ -16,18 +16,35 @@ void upsampleToResize(Upgrade& u) {
   u.node.op = "Resize";
 }
 
-/// Resize-10 (and Upsample): output pixel i comes from i / scale; the nearest pixel is the one below when enlarging,
-/// the one above when shrinking, as onnxruntime does it (the specification leaves it open).
+/// Resize-10 (and Upsample): output pixel i comes from i / scale; the nearest pixel is the one below on axes that grow,
+/// the one above on axes that shrink, as onnxruntime does it (the specification leaves it open). Where both occur, a
+/// first node enlarges and a second shrinks.
 void resizeInputs(Upgrade& u) {
   ir::Value* scales = u.node.input(1);
-  if (!scales) throw UserError("node {} ({}): input 1 (scales) is missing", u.node.name, u.node.op);
+  if (!u.node.input(0) || !scales)
+    throw UserError("node {} ({}): inputs 0 (X) and 1 (scales) are wanted", u.node.name, u.node.op);
   u.graph.setInput(&u.node, 1, nullptr);
   u.graph.setInput(&u.node, 2, scales);
-  u.node.attrs["coordinate_transformation_mode"] = std::string("asymmetric");
-  bool shrinks = false;
-  if (const auto& t = scales->constant)
-    for (int64_t i = 0; i < t->size(); i++) shrinks |= t->getDouble(i) < 1;
-  u.node.attrs["nearest_mode"] = std::string(shrinks ? "ceil" : "floor");
+  auto& attrs = u.node.attrs;
+  attrs["coordinate_transformation_mode"] = std::string("asymmetric");
+  attrs["nearest_mode"] = std::string("floor");
+  if (!scales->constant || scales->constant->dtype() != ir::DType::kF32) return;
+  ir::Tensor larger(ir::DType::kF32, scales->constant->shape()), smaller(ir::DType::kF32, scales->constant->shape());
+  bool grows = false, shrinks = false;
+  for (int64_t i = 0; i < scales->constant->size(); i++) {
+    const double s = scales->constant->getDouble(i);
+    grows |= s > 1;
+    shrinks |= s < 1;
+    larger.setDouble(i, s > 1 ? s : 1);
+    smaller.setDouble(i, s < 1 ? s : 1);
+  }
+  if (!shrinks) return;
+  if (grows && u.node.getString("mode", "nearest") == "nearest") {
+    ir::Value* factors = u.graph.makeConstant(u.node.name + ".larger", std::move(larger));
+    u.graph.setInput(&u.node, 0, u.before("Resize", "enlarge", {u.node.input(0), nullptr, factors}, attrs));
+    u.setConstant(2, "smaller", std::move(smaller));
+  }
+  attrs["nearest_mode"] = std::string("ceil");
 }
 
 /// Exporters write "left out" as an empty constant too.

@@ -174,6 +174,14 @@ TEST_F(CliWriteFile, ReplacesWholeAndLeavesNothingElse) {
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
 }
 
+TEST_F(CliWriteFile, UnwritablePlacesAreSeenBefore) {
+  EXPECT_NO_THROW(checkWritable("exportTimes", dir_ + "/new.json"));
+  EXPECT_NO_THROW(checkWritable("exportTimes", "/dev/null"));
+  EXPECT_THROW(checkWritable("exportTimes", dir_), UserError);
+  EXPECT_THROW(checkWritable("exportTimes", dir_ + "/no/such/folder.json"), UserError);
+  EXPECT_THROW(checkWritable("exportTimes", "/proc/self/x.json"), UserError);
+}
+
 TEST_F(CliWriteFile, AFullDiskIsAnError) {
   EXPECT_THROW(writeFile("/dev/full", "x"), UserError);
 }

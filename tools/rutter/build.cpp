@@ -212,7 +212,12 @@ frontend::Model readModel(const std::string& path, Console& console) {
 void loadEngine(Session& s, const std::string& path, const Options& o) {
   createRuntime(s, o);
   const double begin = seconds();
-  s.engine.reset(s.errors.need(s.runtime->deserializeFile(path.c_str()), "the engine could not be loaded"));
+  s.engine.reset(s.runtime->deserializeFile(path.c_str()));
+  if (!s.engine) {
+    const std::string text = s.errors.getNbErrors() ? s.errors.getErrorDesc(0) : "the engine could not be loaded";
+    if (text.find(path) == text.npos) throw UserError("{}: {}", path, text);
+    s.errors.raise(text);
+  }
   s.console.info(fmt::format("Engine loaded in {:.4g} sec.", seconds() - begin));
   std::error_code ignored;
   s.console.info(fmt::format("Loaded engine with size: {:.4g} MiB",

@@ -30,6 +30,16 @@ void setAffinity(const std::vector<int>& cpus) {
     throw UserError("--cpuMask: these cores cannot be used: {}", std::strerror(errno));
 }
 
+void checkOutputs(const Options& o) {
+  const auto& r = o.reporting;
+  for (const auto& [flag, path] : {std::pair{"saveEngine", o.model.saveEngine},
+                                   {"exportTimes", r.exportTimes},
+                                   {"exportOutput", r.exportOutput},
+                                   {"exportProfile", r.exportProfile},
+                                   {"exportLayerInfo", r.exportLayerInfo}})
+    if (!path.empty()) checkWritable(flag, path);
+}
+
 bool check(const Options& o, Console& console) {
   const auto model = readModel(o.model.check, console);
   for (const auto& in : modelInputs(*model.graph)) {
@@ -142,7 +152,8 @@ bool reportWinner(const Options& o, const std::string& engine, Console& console)
 }  // namespace
 
 bool run(const Options& o, const std::vector<std::string>& argv, Console& console) {
-  console.lines(echoOptions(o));
+  // A resumed search echoes what it resumes.
+  if (!o.tuning.resume) console.lines(echoOptions(o));
   console.info("Rutter version " RUTTER_VERSION);
   setAffinity(o.inference.cpus);
   if (!o.model.check.empty()) return check(o, console);
@@ -153,6 +164,7 @@ bool run(const Options& o, const std::vector<std::string>& argv, Console& consol
     listRoutes(expression, o.tuning, console);
     return true;
   }
+  checkOutputs(o);
   if (o.tuning.active()) {
     std::string engine;
     return runTuning(o, argv, console, engine) && reportWinner(o, engine, console);

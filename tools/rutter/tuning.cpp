@@ -215,7 +215,7 @@ std::vector<std::string> tuningSummary(const tuner::TuneResult& r, const Options
                               r.confirmed ? ratioText(*r.confirmed) : "unconfirmed", r.processes));
     out.push_back(fmt::format("Best build route: '{}' (candidate {})", r.route, r.winnerIter));
   } else if (r.outcome == Outcome::kNoImprovement) {
-    out.push_back("no improvement found: the default route stays" + (r.reason.empty() ? "" : " (" + r.reason + ")"));
+    out.push_back("no improvement found: the default route stays" + (r.reason.empty() || r.reason == "no improvement found" ? "" : " (" + r.reason + ")"));
     out.push_back(fmt::format("Best build route: '' ({:.4g} ms)", r.defaultMs.value_or(0)));
   } else {
     out.push_back("no candidate succeeded: " + r.reason);
@@ -285,7 +285,7 @@ bool runTuning(const Options& given, const std::vector<std::string>& argv, Conso
   tuner::TuneResult result;
   {
     Listener listener(console, o.tuning.tuneSeconds.has_value());
-    throw UserError("searches are not part of this version yet; --dryRun lists the routes of one");
+    result = tuner::tune(options, listener, &Interrupts::count());
   }
   console.lines(tuningSummary(result, o));
   if (console.json()) console.result(tuningJson(result));

@@ -50,6 +50,18 @@ void writeFile(const std::string& path, std::string_view content) {
   ::close(fd);
 }
 
+void checkWritable(std::string_view flag, const std::string& path) {
+  struct stat st{};
+  if (::stat(path.c_str(), &st) == 0) {
+    if (S_ISDIR(st.st_mode)) throw UserError("--{}={}: it is a folder", flag, path);
+    if (!S_ISREG(st.st_mode)) return;
+  }
+  const auto slash = path.rfind('/');
+  const auto folder = slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    throw UserError("--{}={}: nothing can be written to the folder {}: {}", flag, path, folder, std::strerror(errno));
+}
+
 std::string jsonNumber(double v) {
   return std::isfinite(v) ? fmt::format("{}", v) : "null";
 }

@@ -14,6 +14,8 @@ namespace rutter::cli {
 /// Writes `content` beside `path` and renames it, so that no reader sees half a file. What is not a regular file
 /// (a pipe, /dev/stdout) is written directly. UserError with the system's reason.
 void writeFile(const std::string& path, std::string_view content);
+/// UserError if `path` can not be written, as far as that shows without writing: before minutes of work, not after.
+void checkWritable(std::string_view flag, const std::string& path);
 
 std::string timesJson(std::span<const RunTimes> runs);
 /// First {"count": runs}, then an object a layer; percentages of the sum over layers.

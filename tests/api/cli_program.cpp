@@ -1,0 +1,219 @@
+// The command line as a program: exit codes, streams, closing lines and files, on a small network.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "onnx_writer.h"
+
+namespace rutter {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+std::string slurp(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+struct Outcome {
+  int code = -1;  // 128 + signal if it died of one
+  std::string out, err;
+};
+
+class CliProgram : public testing::Test {
+ protected:
+  std::string dir_ = testing::TempDir() + "rutter_cli_" + testing::UnitTest::GetInstance()->current_test_info()->name();
+  void SetUp() override {
+    fs::create_directories(dir_);
+    onnxwriter::Model m = onnxwriter::reluModel();
+    std::ofstream(dir_ + "/m.onnx", std::ios::binary) << m.bytes();
+    std::ofstream(dir_ + "/x.bin", std::ios::binary).write(reinterpret_cast<const char*>(kInput), sizeof kInput);
+    const float right[6] = {0, 2, 0, 4, 5, 0}, wrong[6] = {0, 2, 0, 4, 5, 1};
+    std::ofstream(dir_ + "/y.bin", std::ios::binary).write(reinterpret_cast<const char*>(right), sizeof right);
+    std::ofstream(dir_ + "/bad.bin", std::ios::binary).write(reinterpret_cast<const char*>(wrong), sizeof wrong);
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+
+  // Runs in dir_, so that relative names land there.
+  Outcome run(std::vector<std::string> args) {
+    args.insert(args.begin(), RUTTER_BINARY_DIR "/bin/rutter");
+    const auto out = dir_ + "/stdout", err = dir_ + "/stderr";
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      std::vector<char*> argv;
+      for (auto& a : args) argv.push_back(a.data());
+      argv.push_back(nullptr);
+      const int o = ::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600),
+                e = ::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+      ::dup2(o, 1);
+      ::dup2(e, 2);
+      if (::chdir(dir_.c_str()) == 0) ::execv(argv[0], argv.data());
+      ::_exit(127);
+    }
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), slurp(out), slurp(err)};
+  }
+  std::string last(const std::string& text) {
+    auto t = text;
+    while (t.ends_with('\n')) t.pop_back();
+    return t.substr(t.rfind('\n') + 1);
+  }
+  static constexpr float kInput[6] = {-1, 2, -3, 4, 5, -6};
+};
+
+TEST_F(CliProgram, BuildsSavesRunsAndReports) {
+  auto r = run({"--onnx=m.onnx", "--saveEngine=m.engine", "--loadInputs=x:x.bin", "--duration=0", "--warmUp=0",
+                "--exportTimes=t.json", "--exportOutput=o.json", "--exportProfile=p.json", "--exportLayerInfo=l.json",
+                "--profilingVerbosity=detailed"});
+  ASSERT_EQ(r.code, 0) << r.out << r.err;
+  EXPECT_THAT(r.out, StartsWith("&&&& RUNNING rutter [Rutter v"));
+  EXPECT_THAT(last(r.out), StartsWith("&&&& PASSED rutter [Rutter v"));
+  for (auto s : {"=== Model Options ===", "Engine built in ",
+                 "=== Performance summary ===", "Throughput: ", "Compute Time: min = "})
+    EXPECT_THAT(r.out, HasSubstr(s));
+  EXPECT_EQ(json::parse(slurp(dir_ + "/t.json")).size(), 10u);
+  auto o = json::parse(slurp(dir_ + "/o.json"));
+  EXPECT_EQ(o[0]["name"], "y");
+  EXPECT_EQ(o[0]["dimensions"], "2x3");
+  EXPECT_EQ(o[0]["values"], (std::vector<double>{0, 2, 0, 4, 5, 0}));
+  auto p = json::parse(slurp(dir_ + "/p.json"));
+  EXPECT_GE(p[0]["count"], 10);
+  EXPECT_TRUE(p[1].contains("medianMs"));
+  auto l = json::parse(slurp(dir_ + "/l.json"));
+  EXPECT_EQ(l["Bindings"], (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(l["I/O Tensors"][0]["IOMode"], "Input");
+  EXPECT_TRUE(l["Layers"][0].contains("Tactic"));
+
+  // The saved engine runs as well, and says what it was built with.
+  auto e = run({"--loadEngine=m.engine", "--duration=0", "--warmUp=0", "--json"});
+  ASSERT_EQ(e.code, 0) << e.err;
+  EXPECT_EQ(json::parse(e.out)["shapes"]["x"], (std::vector<int>{2, 3}));
+  EXPECT_THAT(e.err, HasSubstr("Engine loaded in "));
+  EXPECT_EQ(run({"--loadEngine=m.engine", "--timeDeserialize"}).code, 0);
+  EXPECT_THAT(run({"--loadEngine=m.engine", "--getPlanVersionOnly"}).out, HasSubstr("format version"));
+}
+
+TEST_F(CliProgram, LayerNamesOnlyIsTheDefault) {
+  ASSERT_EQ(run({"--onnx=m.onnx", "--skipInference", "--exportLayerInfo=l.json"}).code, 0);
+  EXPECT_TRUE(json::parse(slurp(dir_ + "/l.json"))["Layers"][0].is_string());
+}
+
+TEST_F(CliProgram, AccuracyDecidesTheExitCode) {
+  const std::vector<std::string> base{"--onnx=m.onnx", "--duration=0", "--warmUp=0", "--loadInputs=x:x.bin",
+                                      "--accuracyThreshold=0.1"};
+  auto with = [&](std::string refs) {
+    auto a = base;
+    a.push_back(std::move(refs));
+    return run(a);
+  };
+  EXPECT_EQ(with("--loadRefOutputs=y:y.bin").code, 0);
+  auto bad = with("--loadRefOutputs=y:bad.bin");
+  EXPECT_EQ(bad.code, 1);
+  EXPECT_THAT(bad.err, HasSubstr("output y is inaccurate"));
+  EXPECT_THAT(last(bad.out), StartsWith("&&&& FAILED"));
+  EXPECT_EQ(with("--loadRefOutputs=z:y.bin").code, 1);
+  std::ofstream(dir_ + "/y.bin", std::ios::app) << "1234";
+  EXPECT_THAT(with("--loadRefOutputs=y:y.bin").err, HasSubstr("28 bytes"));
+}
+
+TEST_F(CliProgram, HelpAndVersionPrintNothingElse) {
+  for (const auto& args : std::vector<std::vector<std::string>>{{}, {"--help"}, {"-h", "--nonsense"}}) {
+    auto r = run(args);
+    EXPECT_EQ(r.code, 0);
+    EXPECT_THAT(r.out, HasSubstr("=== Tuning Options ==="));
+    EXPECT_THAT(r.out, Not(HasSubstr("&&&&")));
+  }
+  EXPECT_THAT(run({"--version"}).out, StartsWith("rutter "));
+  auto knobs = run({"--helpBuildRoute", "--onnx=absent"});
+  EXPECT_EQ(knobs.code, 0);
+  EXPECT_GT(json::parse(knobs.out)["tuner_options"].size(), 3u);
+  EXPECT_EQ(json::parse(run({"--helpBuildRoute=gemm:tile_m"}).out)["tuner_options"].size(), 1u);
+  auto none = run({"--helpBuildRoute=gemm:tile_k_m"});
+  EXPECT_EQ(none.code, 1);
+  EXPECT_THAT(none.err, HasSubstr("nearest: -gemm:tile_"));
+}
+
+TEST_F(CliProgram, DryRunListsRoutesInOrder) {
+  auto r = run({"--onnx=m.onnx", "--dryRun", "--tuneBuildRoutes=-gemm:tile_m=[auto|8] -gemm:tile_n=[16|32]"});
+  ASSERT_EQ(r.code, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("4 build routes would be tried:"));
+  EXPECT_THAT(r.out, HasSubstr("[0]:-gemm:tile_m=auto -gemm:tile_n=auto\n"));
+  EXPECT_THAT(r.out, HasSubstr("[3]:-gemm:tile_m=8 -gemm:tile_n=auto\n"));
+  EXPECT_FALSE(fs::exists(dir_ + "/best_config.json"));
+  auto j =
+      run({"--onnx=m.onnx", "--dryRun", "--json", "--tuningSearch=full", "--tuneBuildRoutes=-gemm:tile_m=[auto|8]"});
+  EXPECT_EQ(j.out, "{\"index\":0,\"route\":\"-gemm:tile_m=auto\"}\n{\"index\":1,\"route\":\"-gemm:tile_m=8\"}\n");
+  std::string many;
+  for (auto k : {"-gemm:tile_m", "-gemm:tile_n", "-gemm:tile_m@a", "-gemm:tile_n@a", "-gemm:tile_m@b", "-gemm:tile_n@b",
+                 "-gemm:tile_m@c"})
+    many += std::string(" ") + k + "=[auto|8|16|24" +
+            (std::string(k).find("tile_m") != std::string::npos ? "|4|6|12|14]" : "|32|48|64]");
+  auto m = run({"--onnx=m.onnx", "--dryRun", "--tuningSearch=full", "--tuneBuildRoutes=" + many});
+  EXPECT_EQ(m.code, 1);
+  EXPECT_THAT(m.err, HasSubstr("give --yes"));
+  EXPECT_EQ(run({"--onnx=absent.onnx", "--dryRun", "--tuneBuildRoutes=-gemm:tile_m=[auto|8]"}).code, 1);
+}
+
+TEST_F(CliProgram, ErrorsAreOneLineAndExitOne) {
+  std::ofstream(dir_ + "/empty.onnx");
+  std::ofstream(dir_ + "/noise.onnx") << "this is no model";
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
+      {{"--onnx=absent.onnx"}, "absent.onnx"},
+      {{"--onnx=empty.onnx"}, "empty.onnx"},
+      {{"--onnx=noise.onnx"}, "noise.onnx"},
+      {{"--onnx=."}, "folder"},
+      {{"--loadEngine=m.onnx"}, "m.onnx: not a Rutter engine"},
+      {{"--onnx=m.onnx", "--saveEngine=no/such/folder/e"}, "no/such/folder"},
+      {{"--onnx=m.onnx", "--exportTimes=no/such/t.json"}, "no/such"},
+      {{"--onnx=m.onnx", "--setBuildRoute=-gemm:tile_m=9"}, "nearest: 8"},
+      {{"--onnx=m.onnx", "--setBuildRoute=-gemm:tile_q=9"}, "unknown_knob"},
+      {{"--onnx=m.onnx", "--setBuildRoute="}, "--setBuildRoute= is empty"},
+      {{"--onnx=m.onnx", "--shapes=x:2x3"}, "the model is static"},
+      {{"--onnx=m.onnx", "--shapes=q:2x3"}, "nearest: x"},
+      {{"--onnx=m.onnx", "--loadInputs=q:x.bin"}, "'q' is no input"},
+      {{"--onnx=m.onnx", "--loadInputs=x:absent.bin"}, "absent.bin"},
+      {{"--onnx=m.onnx", "--inputIOFormats=hwc"}, "hwc needs 3"},
+      {{"--onnx=m.onnx", "--inputIOFormats=fp16:chw"}, "types come from the model"},
+      {{"--onnx=m.onnx", "--memPoolSize=workspace:0", "--strictRoutes", "--setBuildRoute=-gemm:tile_m@nobody=8"},
+       "nobody"},
+      {{"--onnx=m.onnx", "--builderOptimizationLevel=5"}, "do not exist yet"},
+      {{"--onnx=m.onnx", "--useProfile=3"}, "--useProfile=3"},
+      {{"--onnx=m.onnx", "--warmUp=1s", "--duration=0", "--iterations=1", "--cpuMask=1000"}, "--cpuMask"},
+      {{"--continue", "--tuningCacheFile=absent"}, "absent"},
+      {{"--onnx=m.onnx", "--tuneBuildRoutes=-gemm:tile_m=[8|9]"}, "invalid_value"},
+      {{"--onnx=m.onnx", "--tuneBuildRouteFile=absent.txt"}, "absent.txt"},
+  };
+  for (const auto& [args, text] : cases) {
+    auto r = run(args);
+    EXPECT_EQ(r.code, 1) << testing::PrintToString(args);
+    EXPECT_THAT(r.err, HasSubstr(text)) << testing::PrintToString(args);
+    size_t errors = 0;
+    for (size_t at = r.err.find("[E] "); at != r.err.npos; at = r.err.find("[E] ", at + 1)) errors++;
+    EXPECT_EQ(errors, 1u) << r.err;
+    EXPECT_THAT(last(r.out), StartsWith("&&&& FAILED")) << testing::PrintToString(args);
+    // With --json a program can read the error.
+    auto j = args;
+    j.push_back("--json");
+    auto doc = json::parse(run(j).out, nullptr, false);
+    ASSERT_FALSE(doc.is_discarded()) << testing::PrintToString(args);
+    EXPECT_FALSE(doc["error"]["message"].get<std::string>().empty());
+  }
+  auto kind = json::parse(run({"--onnx=m.onnx", "--json", "--setBuildRoute=-gemm:tile_m=8 -gemm:tile_q=9"}).out);
+  EXPECT_EQ(kind["error"]["kind"], "unknown_knob");
+  EXPECT_EQ(kind["error"]["column"], 16);
+}
+
+}  // namespace
+}  // namespace rutter

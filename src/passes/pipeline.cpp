@@ -1,4 +1,8 @@
 // The passes of a build, in order.
+#include <fmt/format.h>
+
+#include <map>
+
 #include "passes/affine.h"
 #include "passes/fold.h"
 #include "passes/layout.h"
@@ -27,8 +31,21 @@ std::vector<AnyPass> pipeline() {
   };
 }
 
+namespace {
+// Nodes are called after the first ONNX node that they stand for; several of one name are numbered in order.
+void nameNodes(ir::Graph& g) {
+  std::map<std::string, int> uses;
+  for (auto& n : g.top().nodes) {
+    if (n->origins.empty()) continue;
+    int k = uses[n->origins[0]]++;
+    n->name = k ? fmt::format("{}.{}", n->origins[0], k) : n->origins[0];
+  }
+}
+}  // namespace
+
 void runPipeline(ir::Graph& g, PassContext& ctx) {
   runPasses(g, ctx, pipeline());
+  nameNodes(g);
 }
 
 }  // namespace rutter::passes

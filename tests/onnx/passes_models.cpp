@@ -63,6 +63,8 @@ TEST(PassModels, PpocrDet) {
   std::map<std::string, int64_t> at;
   for (auto& [s, info] : b.before->symbols) at[s] = at.empty() ? 64 : 96;
   same(b, at);
+  at.begin()->second = 80;  // heights must be divisible by 32
+  EXPECT_THROW(passes::bindSymbols(*b.after, at), UserError);
 }
 TEST(PassModels, PpocrCls) {
   NEED_MODEL("ppocrv2_cls");

@@ -29,6 +29,20 @@ TEST(FoldAffine, ConvBatchNorm) {
   auto g = check(n, "Conv", 1, 2);
   EXPECT_EQ(firstOp(*g, "Conv")->origins, (std::vector<std::string>{"conv", "BatchNormalization_0"}));
 }
+TEST(Pipeline, NodesAreCalledAfterTheirFirstOrigin) {
+  Net n;
+  V y = n.op("Gemm", {n.input("x", {2, 4}), n.random({5, 4}), n.random({5})}, {{"transB", int64_t(1)}}, "fc");
+  n.output(n.op(
+      "Sigmoid",
+      {batchNorm(n, n.op("Conv", {n.op("Reshape", {y, n.ints({1, 1, 2, 5})}), n.random({3, 1, 1, 1})}, {}, "conv"), 3)},
+      {}, "act"));
+  auto route = knobs::Route::parse("");
+  passes::PassContext ctx(route);
+  passes::runPipeline(*n.graph, ctx);
+  std::vector<std::string> names;
+  for (auto& node : n.graph->top().nodes) names.push_back(node->name);
+  EXPECT_EQ(names, (std::vector<std::string>{"fc", "fc.1", "Reshape_0", "conv", "act"})) << n.graph->print();
+}
 TEST(FoldAffine, ConvTransposeBatchNormWithGroups) {
   Net n;
   V x = n.input("x", {1, 4, 5, 6});

@@ -111,8 +111,8 @@ Config ConvDirect::configure(const Problem& p, const MachineProfile& m, knobs::L
   // Border taps: read from a padded copy, or left out pixel by pixel. A copy also separates rows of pixels that meet in
   // the same cache sets.
   bool copy = reaches;
-  if (!copy && v.xw.isConstant() && !planar && v.sw > 1)
-    copy = linesInOneSet(std::min<int64_t>(14, width), f.w.stride * v.xw.value) > 8 && v.ocg >= 64;
+  if (!copy && v.xw.isConstant() && !planar)
+    copy = linesInOneSet(std::min<int64_t>(14, width), f.w.stride * v.xw.value) > 6 && v.ocg >= 64;
   auto pad = k.get(knob::conv_pad);
   if (pad != "auto") copy = pad == "copy";
   c.set("copy", copy);

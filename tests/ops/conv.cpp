@@ -121,6 +121,38 @@ TEST(Conv, ExplicitKnobs) {
       if (w == 30) check(spatialParams(s), {.isa = "avx2", .route = route, .tactic = "conv_direct"}, 2e-5);
     }
 }
+TEST(Conv, Depthwise) {
+  for (ConvShape s :
+       {ConvShape{.h = 9, .w = 21, .kh = 3, .kw = 3, .pt = 1, .pl = 1, .pb = 1, .pr = 1},
+        ConvShape{.h = 12, .w = 19, .kh = 5, .kw = 5, .sh = 2, .sw = 2, .pt = 2, .pl = 2, .pb = 2, .pr = 2},
+        ConvShape{.h = 5, .w = 5, .kh = 3, .kw = 3, .dh = 2, .dw = 2, .pt = 2, .pl = 2, .pb = 2, .pr = 2},
+        ConvShape{.h = 3, .w = 2, .kh = 3, .kw = 4, .pt = 2, .pl = 3, .pb = 1, .pr = 3},
+        ConvShape{.h = 1, .w = 40, .kh = 1, .kw = 7, .pl = 6, .pr = 0, .line = true},
+        ConvShape{.h = 6, .w = 8, .kh = 1, .kw = 1}})
+    for (int64_t channels : {20, 32}) {
+      s.ic = s.oc = s.groups = channels;
+      s.n = 2;
+      for (const char* route : {"", "-conv:order=channels -conv:dw_tile=1", "-conv:dw_tile=8 -conv:dw_vectors=2",
+                                "-conv:dw_tile=2 -conv:block_oc=16 -conv:task_rows=2"}) {
+        Case c = convCase(s, true, true, true);
+        SCOPED_TRACE(c.problem.print() + route);
+        for (const std::string& isa : isas()) check(c, {.isa = isa, .route = route, .tactic = "conv_depthwise"}, 2e-5);
+        check(spatialParams(s), {.isa = "", .route = route, .tactic = "conv_depthwise"}, 2e-5);
+      }
+    }
+}
+TEST(Conv, OneByOneAsGemm) {
+  for (ConvShape s :
+       {ConvShape{.ic = 12, .h = 7, .w = 9, .oc = 40, .kh = 1, .kw = 1, .n = 2},
+        ConvShape{.ic = 12, .h = 7, .w = 1, .oc = 40, .kh = 1, .kw = 1},
+        ConvShape{.ic = 5, .h = 1, .w = 33, .oc = 17, .kh = 1, .kw = 1, .line = true},
+        ConvShape{.ic = 12, .h = 7, .w = 9, .oc = 40, .kh = 1, .kw = 1, .planarIn = true},
+        ConvShape{.ic = 12, .h = 7, .w = 9, .oc = 40, .kh = 1, .kw = 1, .planarIn = true, .planarOut = true}})
+    for (const std::string& isa : isas())
+      check(convCase(s, true, true, true), {.isa = isa, .tactic = "conv_1x1"}, 2e-5);
+  check(spatialParams({.ic = 5, .h = 1, .w = 33, .oc = 17, .kh = 1, .kw = 1, .line = true}), {.tactic = "conv_1x1"},
+        2e-5);
+}
 TEST(Deconv, PhasesAndBorders) {
   for (ConvShape s :
        {ConvShape{.ic = 8, .h = 5, .w = 9, .oc = 20, .kh = 2, .kw = 2, .sh = 2, .sw = 2},

@@ -135,7 +135,8 @@ Json toJson(const JudgeOptions& o) {
           {"block_s", o.block.blockSeconds},
           {"min_rounds", o.rank.minRounds},
           {"max_rounds", o.rank.maxRounds},
-          {"hopeless", o.rank.hopeless}};
+          {"hopeless", o.rank.hopeless},
+          {"terrible", o.rank.terrible}};
 }
 
 JudgeOptions judgeFromJson(const Json& j) {
@@ -146,7 +147,7 @@ JudgeOptions judgeFromJson(const Json& j) {
   o.profileLayers = j.at("profile");
   o.block.minRuns = j.at("min_runs");
   o.block.blockSeconds = j.at("block_s");
-  o.rank = {j.at("min_rounds"), j.at("max_rounds"), j.at("hopeless")};
+  o.rank = {j.at("min_rounds"), j.at("max_rounds"), j.at("hopeless"), j.at("terrible")};
   return o;
 }
 
@@ -335,9 +336,9 @@ SampleRecord runSample(Backend& backend, const JudgeOptions& how, const std::str
       both[i]->run();
       before[i] = both[i]->outputs();
     }
-    const PairSamples p =
-        measurePair([&] { standard->run(); }, [&] { engine->run(); }, backend.clock(), how.block,
-                    {how.rank.maxRounds, how.rank.maxRounds, 0}, swap, [&](const PairSamples&) { say("samples", {}); });
+    const PairSamples p = measurePair([&] { standard->run(); }, [&] { engine->run(); }, backend.clock(), how.block,
+                                      {how.rank.maxRounds, how.rank.maxRounds, INFINITY, INFINITY}, swap,
+                                      [&](const PairSamples&) { say("samples", {}); });
     r.logRatios = p.logRatios;
     r.defaultMs = median(p.first) * 1000;
     r.ms = median(p.second) * 1000;

@@ -21,7 +21,7 @@ class SteadyClock : public Clock {
 };
 
 struct BlockRule {
-  int minRuns = 3;             ///< measured runs of a block, after the dropped first one
+  int minRuns = 2;             ///< measured runs of a block, after the dropped first one: three in all
   double blockSeconds = 0.01;  ///< a block goes on until its measured runs took this long
   int maxRuns = 1000;
 };

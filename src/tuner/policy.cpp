@@ -15,10 +15,16 @@ bool isDecision(const Json& j) {
   return type == "strategy" || type == "rank" || type == "confirm" || type == "winner";
 }
 
+bool isTimed(const Json& j) {
+  const std::string event = j.value("event", "");
+  return event == "search_end" || event == "finalists";
+}
+
 Recorded::Recorded(const std::vector<Json>& records) {
   for (const Json& j : records) {
     const std::string type = j.value("type", "");
-    if (type == "session") searchEnds.clear();  // what an earlier session stopped at does not bind this one
+    if (type == "session")
+      searchEnds.clear(), finalists.clear();  // what an earlier session stopped at does not bind this one
     if (type == "baseline") baseline = baselineFromJson(j);
     if (type == "candidate") {
       CandidateRecord r = candidateFromJson(j);
@@ -32,6 +38,7 @@ Recorded::Recorded(const std::vector<Json>& records) {
       SampleRecord r = sampleFromJson(j);
       if (r.status != Status::kInterrupted) samples[sampleKey(r.route, r.stage, r.index)] = std::move(r);
     }
+    if (type == "strategy" && j.value("event", "") == "finalists") finalists.push_back(j.value("count", size_t(1)));
     if (type == "strategy" && j.value("event", "") == "search_end") searchEnds.push_back(j.value("asked", int64_t(0)));
   }
 }

@@ -216,7 +216,8 @@ SampleRecord ProcessRunner::sample(int64_t iter, const std::string& route, const
   Watched w;
   try {
     JudgeOptions judge = o_.judge;
-    judge.rank.maxRounds = 3;
+    // Over processes their number counts; a slow engine is measured well enough in two rounds.
+    judge.rank.maxRounds = baseline_.ms.value_or(0) > 20 ? 2 : 3;
     sendFrame(p.fd, FrameType::kMeasure,
               {{"standard", enginePath(-1)},
                {"engine", enginePath(iter)},

@@ -33,14 +33,14 @@ std::vector<Json> replay(const std::vector<Json>& journal, SearchConfig config,
   config.cacheFile.clear();
   std::vector<Json> numbers, decisions;
   for (const Json& j : journal)
-    if (!isDecision(j) || j.value("event", "") == "search_end") numbers.push_back(j);
+    if (!isDecision(j) || isTimed(j)) numbers.push_back(j);
   auto memory = Journal::inMemory(numbers);
   NoRunner runner;
   NoPacer pacer;
   TuneListener listener;
   Search(config, runner, pacer, *memory, listener).run(makeStrategy);
   for (size_t i = numbers.size(); i < memory->records().size(); i++)
-    if (memory->records()[i].value("event", "") != "search_end") decisions.push_back(memory->records()[i]);
+    if (!isTimed(memory->records()[i])) decisions.push_back(memory->records()[i]);
   return decisions;
 }
 

@@ -77,9 +77,17 @@ double Search::processSeconds() const {
 
 // A later phase only has to pay for one more finalist: the others have been measured.
 double Search::phaseReserve(size_t contenders) const {
-  const double process = processSeconds();
+  const double process = sampleSeconds();
   if (!confirmed_.empty()) return process * kLooks[0];
   return reserveSeconds(std::max<size_t>(contenders, 1), process, config_.budgetSeconds);
+}
+
+// Of one process that confirms: fewer rounds than one that ranks.
+double Search::sampleSeconds() const {
+  std::vector<double> seconds;
+  for (const auto& [key, s] : recorded_.samples)
+    if (s.busySeconds > 0) seconds.push_back(s.busySeconds);
+  return seconds.empty() ? 0.6 * processSeconds() : median(std::move(seconds));
 }
 
 bool Search::outOfTime(double reserve) const {
@@ -294,6 +302,16 @@ ConfirmRecord Search::confirmOne(const Ranked& c, int finalists) {
   }
 }
 
+// As many as there is time to confirm, at least one. Recorded, since it depends on the clock.
+size_t Search::finalistCount(bool brief, size_t contenders) {
+  if (config_.recordedOnly)
+    return finals_ < recorded_.finalists.size() ? recorded_.finalists[finals_++] : size_t(kFinalists);
+  size_t n = std::min(brief ? size_t(1) : size_t(kFinalists), contenders);
+  while (n > 1 && outOfTime(double(n) * kLooks[0] * sampleSeconds())) n--;
+  append({{"type", "strategy"}, {"name", strategy_->name()}, {"event", "finalists"}, {"asked", asked_}, {"count", n}});
+  return n;
+}
+
 std::vector<ConfirmRecord> Search::finals() {
   auto contenders = [&] {
     std::vector<Ranked> ranked = rankCandidates(known_, processes_);
@@ -334,7 +352,7 @@ std::vector<ConfirmRecord> Search::finals() {
     for (const Ranked& c : ranked) order.push_back({{"iter", c.iter}, {"score", c.score}});
     append({{"type", "rank"}, {"stage", stage.name}, {"order", order}});
   }
-  ranked.resize(std::min(ranked.size(), size_t(brief ? 1 : kFinalists)));
+  ranked.resize(std::min(ranked.size(), finalistCount(brief, ranked.size())));
   std::vector<ConfirmRecord> out;
   for (const Ranked& c : ranked) {
     ConfirmRecord r = confirmOne(c, int(ranked.size()));

@@ -68,6 +68,7 @@ class Recorded {
   std::map<std::string, CandidateRecord> candidates;  ///< by route; the last record, interrupted ones left out
   std::map<std::string, int64_t> interrupted;         ///< route -> iter, to be used again
   std::map<std::string, SampleRecord> samples;        ///< by sampleKey
+  std::vector<size_t> finalists;                      ///< how many were confirmed, after each search phase
   std::vector<int64_t> searchEnds;                    ///< asks after which each search phase ended
   int64_t nextIter = 0;
   static std::string sampleKey(const std::string& route, const std::string& stage, int index);
@@ -77,6 +78,8 @@ class Recorded {
 
 /// True for records that follow from others (strategy, rank, confirm, winner).
 bool isDecision(const Json& record);
+/// True for decisions that follow from the clock and are inputs of a replay.
+bool isTimed(const Json& record);
 
 struct Ranked {
   int64_t iter = 0;
@@ -123,6 +126,8 @@ class Search {
   TuneResult summary();
   void progress(const char* phase);
   double processSeconds() const;
+  double sampleSeconds() const;
+  size_t finalistCount(bool brief, size_t contenders);
   bool outOfTime(double reserve) const;
   double phaseReserve(size_t contenders) const;
 
@@ -142,6 +147,7 @@ class Search {
   std::vector<ConfirmRecord> confirmed_;
   std::optional<WinnerRecord> winner_;
   std::optional<Ask> pending_;
+  size_t finals_ = 0;  // rounds of finals so far, in a replay
   int64_t asked_ = 0;
   double busy_ = 0;
 };

@@ -42,8 +42,12 @@ double abbaLogRatio(double a1, double b1, double b2, double a2) {
 bool rankDone(std::span<const double> logRatios, const RankRule& rule) {
   const int n = int(logRatios.size());
   if (n >= rule.maxRounds) return true;
+  auto all = [&](double below) {
+    return std::all_of(logRatios.begin(), logRatios.end(), [&](double r) { return r < below; });
+  };
+  if (n == 1 && all(-rule.terrible)) return true;
   if (n < rule.minRounds) return false;
-  return std::all_of(logRatios.begin(), logRatios.end(), [&](double r) { return r < -rule.hopeless; });
+  return all(-rule.hopeless) || (n >= 3 && all(0));
 }
 
 bool rankFaster(std::span<const double> logRatios) {

@@ -27,12 +27,14 @@ double binomialTail(int n, int k);
 /// One ABBA round: medians of its four blocks in seconds, a = default, b = candidate. Above 0 the candidate is faster.
 double abbaLogRatio(double a1, double b1, double b2, double a2);
 
-/// Ranking inside one process: after each round, go on, or is the candidate hopeless?
+/// Ranking inside one process: after each round, go on, or is it clear that the candidate is not faster?
 struct RankRule {
   int minRounds = 2;       ///< rounds before a hopeless candidate is dropped
   int maxRounds = 5;       ///< five rounds make a one-sided tail of 1/32
   double hopeless = 0.02;  ///< all rounds so far slower than the default by more than this (log ratio)
+  double terrible = 0.25;  ///< slower by more than this in the first round already
 };
+/// Ends after maxRounds; before that only for what is terrible, hopeless, or not once faster in three rounds.
 bool rankDone(std::span<const double> logRatios, const RankRule& rule);
 /// Positive in the sense of `mixed`: all of at least five rounds' interval lies above 0.
 bool rankFaster(std::span<const double> logRatios);

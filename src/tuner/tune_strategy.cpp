@@ -77,6 +77,7 @@ class TuneStrategy : public Strategy {
     sortByHeat(queue_);
     event("hot", fmt::format("tune: {} knobs of the hot layers, {} values to try one by one", heats(space_).size(),
                              queue_.size()));
+    events_.back()["hottest"] = hotExpression(space_, 12);
   }
   const char* name() const override { return "tune"; }
 

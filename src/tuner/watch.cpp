@@ -24,7 +24,7 @@ Watched watch(pid_t pid, int fd, const Limits& limits, int alsoReadable, const s
   SteadyClock clock;
   Watched w;
   const char* doing = "building";
-  double limit = limits.build, since = clock.now();
+  double limit = limits.build, since = clock.now(), looked = 0;
   pid_t visible = 0;  // its number in /proc, which may differ from ours in a PID namespace
   bool reaped = false, closed = false;
   int status = 0;
@@ -43,6 +43,13 @@ Watched watch(pid_t pid, int fd, const Limits& limits, int alsoReadable, const s
     if (interrupted()) {
       fail(Status::kInterrupted, "interrupted");
       break;
+    }
+    if (limits.memory > 0 && visible > 0 && clock.now() - looked > 0.05) {
+      looked = clock.now();
+      if (residentBytes(visible) > limits.memory) {
+        fail(Status::kCrashed, fmt::format("held more than {} MiB while {}", limits.memory >> 20, doing));
+        break;
+      }
     }
     Frame f;
     Wait got = Wait::kClosed;
@@ -95,10 +102,6 @@ Watched watch(pid_t pid, int fd, const Limits& limits, int alsoReadable, const s
     if (reaped) continue;
     if (clock.now() - since > limit) {
       fail(Status::kHung, fmt::format("no sign of life for {:.3g} s while {}", limit, doing));
-      break;
-    }
-    if (limits.memory > 0 && visible > 0 && residentBytes(visible) > limits.memory) {
-      fail(Status::kCrashed, fmt::format("held more than {} MiB while {}", limits.memory >> 20, doing));
       break;
     }
   }

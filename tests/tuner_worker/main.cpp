@@ -50,7 +50,7 @@ class Engine : public LoadedEngine {
     if (fault_ == "error" && runs_ == 3) throw UserError("layer conv: index out of range");
     if (fault_ == "hang_run" && runs_ == 7)
       for (;;) pause();
-    if (fault_ == "leak") std::memset(leak_ = static_cast<char*>(malloc(size_t(64) << 20)), 1, size_t(64) << 20);
+    if (fault_ == "leak") std::memset(leak_ = static_cast<char*>(malloc(size_t(128) << 20)), 1, size_t(128) << 20);
     if (fault_ == "leave" && runs_ == 5) _exit(0);
     if (fault_ == "close" && runs_ == 5) close_range(3, 100, 0);
     if ((fault_ == "stubborn" || fault_ == "stubborn_daemon") && runs_ == 5) {

@@ -22,10 +22,21 @@ llvm::Constant* fillConstant(Emitter& e, DType t, double v) {
 }
 }  // namespace
 
-Points::Points(Emitter& e, const Problem& p, Values coord, int axis)
+namespace {
+std::vector<bool> operandsOf(const Problem& p, const codegen::PwProgram* only) {
+  std::vector<bool> used(p.operands.size(), false);
+  for (const codegen::PwInstr& i : (only ? *only : p.epilogue).code)
+    if (i.op == codegen::PwOp::kLoad) used.at(size_t(i.args[0])) = true;
+  for (size_t k = 0; k < used.size() && !only; k++) used[k] = used[k] || p.operands[k].output;
+  return used;
+}
+}  // namespace
+Points::Points(Emitter& e, const Problem& p, Values coord, int axis, const codegen::PwProgram* only)
     : e_(e), p_(p), coord_(std::move(coord)), axis_(axis) {
   places_.resize(p.operands.size());
+  std::vector<bool> used = operandsOf(p, only);
   for (size_t k = size_t(p.anchors); k < p.operands.size(); k++) {
+    if (!used[k]) continue;
     const Operand& o = p.operands[k];
     Place& at = places_[k];
     Value* offset = e.i64(0);

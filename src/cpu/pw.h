@@ -21,12 +21,14 @@ std::optional<std::string> pwRefuses(const codegen::Problem& p, const codegen::M
 double pwCost(const codegen::PwProgram& prog);
 
 /// The points of Problem::space that share all coordinates but that of `axis` (the lanes' axis). Construction computes
-/// the addresses of every pointwise operand and output in the current block, so construct it outside the loop over
-/// `axis`, and only where the points exist. Operands that do not move along `axis` are read at construction.
+/// the addresses of the operands that the epilogue (or `only`) loads and of all outputs in the current block, so
+/// construct it outside the loop over `axis`, and only where the points exist. Operands that do not move along `axis`
+/// are read at construction.
 class Points {
  public:
   /// `coord`: i64, one an axis of the space; coord[axis] is ignored. axis -1: a single point (lanes 1, i ignored).
-  Points(Emitter& e, const codegen::Problem& p, Values coord, int axis);
+  /// `only`: place just the operands that this program loads (and no outputs).
+  Points(Emitter& e, const codegen::Problem& p, Values coord, int axis, const codegen::PwProgram* only = nullptr);
 
   /// Values at coordinates i, i+1, … of `axis`, in registerType() form; inactive lanes are unspecified.
   Value* load(int operand, Value* i, int lanes, Value* mask = nullptr) const;

@@ -108,6 +108,7 @@ int64_t Case::elements(size_t k) const {
   int64_t last = 0;
   for (size_t a = 0; a < extents.size(); a++) {
     int64_t n = extents[a];
+    if (int(k) >= problem.anchors && strides[a] == 0) continue;  // broadcast, or reduced: one element even of none
     if (!o.lo.empty()) n = value(o.hi[a]) - value(o.lo[a]);
     if (n <= 0) return 0;
     EXPECT_GE(strides[a], 0);

@@ -29,6 +29,7 @@ std::vector<int64_t> parseShape(const std::string& s) {
   }
   return v;
 }
+std::string text(const flatbuffers::String* s) { return s ? s->str() : ""; }  // empty strings are absent in a plan
 ir::Tensor makeInput(const std::string& name, ir::DType t, const std::vector<int64_t>& shape, uint32_t seed) {
   ir::Tensor x(t, shape);
   std::mt19937 rng(seed);
@@ -82,7 +83,7 @@ int run(int argc, char** argv) {
              built.kernelsCompiled, built.referenceNodes, double(bytes.size()) / 1e6, double(engine->arenaBytes()) / 1e6);
   for (auto& w : built.warnings) fmt::print("warning: {}\n", w);
   for (auto* l : *engine->plan().layers())
-    if (l->tactic()->str() == "reference") fmt::print("reference: {} ({}): {}\n", l->name()->str(), l->type()->str(), l->refusals()->size() ? l->refusals()->Get(0)->str() : "");
+    if (l->tactic()->str() == "reference") fmt::print("reference: {} ({}): {}\n", l->name()->str(), l->type()->str(), l->refusals() && l->refusals()->size() ? l->refusals()->Get(0)->str() : "");
   auto pool = std::make_shared<runtime::Pool>(runtime::PoolOptions{.threads = threads});
   runtime::Context ctx(engine, pool);
   std::vector<ir::Tensor> in, out;
@@ -138,7 +139,7 @@ int run(int argc, char** argv) {
       auto* x = engine->plan().layers()->Get(uint32_t(l));
       auto value = [&](int e) { return double(engine->plan().exprs()->Get(uint32_t(e))->value()); };
       fmt::print("{:8.4f} ms {:5.1f}% {:7.1f} GF/s {:6.1f} GB/s  {} [{}] {}\n", sum[l], 100 * sum[l] / total, value(x->flops()) / sum[l] * 1e-6,
-                 value(x->bytes()) / sum[l] * 1e-6, x->name()->str(), x->type()->str(), x->configuration()->str());
+                 value(x->bytes()) / sum[l] * 1e-6, text(x->name()), text(x->type()), text(x->configuration()));
     }
   }
   return 0;

@@ -1,14 +1,15 @@
-# Sourced by quickstart and test: installs what is missing, configures, builds. Finished steps are skipped by a stamp, so that a
-# second run takes seconds.
+# Sourced by quickstart and test: installs what is missing, configures, builds. Finished steps are skipped by a stamp, so
+# that a second run takes seconds.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+# docs/dependencies.md says what each is for.
 packages=(
-  g++ cmake ninja-build ccache git python3-venv
-  llvm-19-dev liblld-19-dev libprotozero-dev libflatbuffers-dev flatbuffers-compiler libsqlite3-dev libxxhash-dev
-  nlohmann-json3-dev libcli11-dev libfmt-dev libgtest-dev libgmock-dev libbenchmark-dev libzstd-dev zlib1g-dev
+  g++ cmake ninja-build ccache python3-venv
+  llvm-19-dev liblld-19-dev libprotozero-dev libflatbuffers-dev flatbuffers-compiler libxxhash-dev
+  nlohmann-json3-dev libfmt-dev libzstd-dev zlib1g-dev
 )
-test_packages=(clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev)
+test_packages=(libgtest-dev libgmock-dev libbenchmark-dev clang-tidy-19 clang-format-19)
 
 say() { printf '\n== %s\n' "$*"; }
 
@@ -28,20 +29,27 @@ install_missing() {
   "${as[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"
 }
 
-# setup_build PRESET [cmake options]: configures once, then builds what changed.
+# setup_build PRESET TESTS [target ...]: configures once, builds what changed. TESTS=OFF takes a tree with tests as it is.
 setup_build() {
-  local preset=$1; shift
-  [ -f "build/$preset/build.ninja" ] || { say "Configuring ($preset)"; cmake --preset "$preset" "$@"; }
+  local preset=$1 tests=$2; shift 2
+  local tree=build/$preset
+  if [ ! -f "$tree/build.ninja" ] || { [ "$tests" = ON ] && ! grep -q '^RUTTER_TESTS:BOOL=ON' "$tree/CMakeCache.txt"; }; then
+    say "Configuring ($preset)"
+    cmake --preset "$preset" "-DRUTTER_TESTS=$tests" "-DRUTTER_BENCH=$tests"
+  fi
   say "Building ($preset)"
-  cmake --build "build/$preset"
+  cmake --build "$tree" ${1:+--target "$@"}
 }
 
-# A venv of the project's own for the Python tools; remade when the list of packages changes.
+# A Python environment of the project's own: pip fetches the models, too.
 setup_venv() {
-  if ! cmp -s scripts/requirements.txt .venv/requirements.txt 2>/dev/null; then
-    say "Python tools in .venv"
-    python3 -m venv .venv
-    .venv/bin/pip install -q --disable-pip-version-check -r scripts/requirements.txt
-    cp scripts/requirements.txt .venv/requirements.txt
-  fi
+  [ -x .venv/bin/pip ] || { say "Python environment in .venv"; python3 -m venv .venv; }
+}
+# The packages that the test data is made with; installed anew when their list changes.
+setup_python_tools() {
+  setup_venv
+  cmp -s scripts/requirements.txt .venv/requirements.txt && return 0
+  say "Python tools in .venv"
+  .venv/bin/pip install -q --disable-pip-version-check -r scripts/requirements.txt
+  cp scripts/requirements.txt .venv/requirements.txt
 }

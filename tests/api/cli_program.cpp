@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -164,6 +165,53 @@ TEST_F(CliProgram, DryRunListsRoutesInOrder) {
   EXPECT_EQ(m.code, 1);
   EXPECT_THAT(m.err, HasSubstr("give --yes"));
   EXPECT_EQ(run({"--onnx=absent.onnx", "--dryRun", "--tuneBuildRoutes=-gemm:tile_m=[auto|8]"}).code, 1);
+}
+
+TEST_F(CliProgram, DryRunSaysHowManyEnginesThereAre) {
+  // A network without a matrix product has one engine whatever the tiles.
+  auto r = run({"--onnx=m.onnx", "--dryRun", "--tuneBuildRoutes=-gemm:tile_m=[auto|8|12]"});
+  EXPECT_THAT(r.err, HasSubstr("1 of 3 routes are distinct engines"));
+}
+
+TEST_F(CliProgram, ASearchIsRecordedSavedAndContinued) {
+  auto r = run({"--onnx=m.onnx", "--tuneBuildRoutes=-codegen:vector=[auto|128]", "--saveEngine=m.engine", "--tuningTimeOut=60", "--seed=7"});
+  ASSERT_EQ(r.code, 0) << r.out << r.err;
+  EXPECT_THAT(r.out, HasSubstr("&&&& TASK_BEGIN [iter=0] BuildRoute = '-codegen:vector=auto'\n"));
+  EXPECT_THAT(r.out, HasSubstr("&&&& TASK_END [iter=1] BuildRoute = '-codegen:vector=128'\n"));
+  EXPECT_THAT(r.out, HasSubstr("2 / 2 candidates succeeded"));
+  EXPECT_THAT(last(r.out), StartsWith("&&&& PASSED"));
+  std::ifstream cache(dir_ + "/m.engine.tune.jsonl");
+  std::string header, first;
+  ASSERT_TRUE(std::getline(cache, header) && std::getline(cache, first));
+  EXPECT_EQ(json::parse(header)["tuning_expr"], "-codegen:vector=[auto|128]");
+  EXPECT_EQ(json::parse(header)["files"]["onnx"], fs::path(dir_ + "/m.onnx").lexically_normal().string());
+  EXPECT_EQ(json::parse(first)["build_route"], "-codegen:vector=auto");
+  EXPECT_EQ(run({"--loadEngine=m.engine", "--duration=0", "--warmUp=0"}).code, 0);
+
+  // A finished search resumes to the same result and measures nothing again; an expression of its own extends it.
+  auto again = run({"--continue", "--tuningCacheFile=m.engine.tune.jsonl"});
+  EXPECT_EQ(again.code, 0) << again.out << again.err;
+  EXPECT_THAT(again.out, Not(HasSubstr("TASK_BEGIN")));
+  EXPECT_THAT(again.out, HasSubstr("2 / 2 candidates succeeded"));
+  auto more = run({"--continue", "--tuningCacheFile=m.engine.tune.jsonl", "--tuneBuildRoutes=-codegen:vector=[auto|128|256]", "--json"});
+  EXPECT_EQ(more.code, 0) << more.out << more.err;
+  EXPECT_THAT(more.err, HasSubstr("[iter=2] BuildRoute = '-codegen:vector=256'"));
+  EXPECT_THAT(more.err, Not(HasSubstr("[iter=1]")));
+  EXPECT_EQ(json::parse(more.out)["candidates"], 3);
+}
+
+TEST_F(CliProgram, AnEngineTunedElsewhereWarns) {
+  ASSERT_EQ(run({"--onnx=m.onnx", "--tuneBuildRoutes=-codegen:vector=[auto]", "--saveEngine=m.engine"}).code, 0);
+  EXPECT_THAT(run({"--loadEngine=m.engine", "--duration=0", "--warmUp=0"}).err, Not(HasSubstr("Retune")));
+  cpu_set_t mine;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof mine, &mine), 0);
+  if (CPU_COUNT(&mine) < 2) GTEST_SKIP() << "one core: nothing to take away";
+  int core = 0;
+  while (!CPU_ISSET(core, &mine)) core++;
+  auto r = run({"--loadEngine=m.engine", "--duration=0", "--warmUp=0", "--cpuMask=" + std::to_string(core)});
+  EXPECT_EQ(r.code, 0);
+  EXPECT_THAT(r.err, HasSubstr("cores: "));
+  EXPECT_THAT(r.err, HasSubstr("Retune: rutter --onnx=<its model> --shapes=x:2x3 --tune"));
 }
 
 TEST_F(CliProgram, ErrorsAreOneLineAndExitOne) {

@@ -11,6 +11,7 @@
 #include "build.h"
 #include "cli/dry_run.h"
 #include "cli/exports.h"
+#include "distinct.h"
 #include "inference.h"
 #include "outputs.h"
 #include "tuning.h"
@@ -160,8 +161,9 @@ bool run(const Options& o, const std::vector<std::string>& argv, Console& consol
   if (o.build.getPlanVersionOnly) return planVersion(o, console);
   if (o.tuning.dryRun) {
     auto expression = readExpression(o.tuning);
-    readModel(o.model.onnx, console);
+    const auto model = readModel(o.model.onnx, console);
     listRoutes(expression, o.tuning, console);
+    for (const auto& line : distinctLines(countDistinct(model, expression, o, 5))) console.note(line);
     return true;
   }
   checkOutputs(o);

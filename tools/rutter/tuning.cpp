@@ -215,7 +215,8 @@ std::vector<std::string> tuningSummary(const tuner::TuneResult& r, const Options
                               r.confirmed ? ratioText(*r.confirmed) : "unconfirmed", r.processes));
     out.push_back(fmt::format("Best build route: '{}' (candidate {})", r.route, r.winnerIter));
   } else if (r.outcome == Outcome::kNoImprovement) {
-    out.push_back("no improvement found: the default route stays" + (r.reason.empty() || r.reason == "no improvement found" ? "" : " (" + r.reason + ")"));
+    out.push_back("no improvement found: the default route stays" +
+                  (r.reason.empty() || r.reason == "no improvement found" ? "" : " (" + r.reason + ")"));
     out.push_back(fmt::format("Best build route: '' ({:.4g} ms)", r.defaultMs.value_or(0)));
   } else {
     out.push_back("no candidate succeeded: " + r.reason);

@@ -47,6 +47,10 @@ void Console::log(Severity s, std::string_view text) {
   put(s <= Severity::kWarning || json_ ? stderr : stdout, out);
 }
 
+void Console::note(std::string_view text) {
+  put(stderr, fmt::format("{}{}\n", logPrefix(Severity::kInfo, std::time(nullptr)), text));
+}
+
 void Console::lines(const std::vector<std::string>& all) {
   for (const auto& l : all) info(l);
 }

@@ -26,6 +26,8 @@ class Console {
   void info(std::string_view text) { log(Severity::kInfo, text); }
   void warning(std::string_view text) { log(Severity::kWarning, text); }
   void error(std::string_view text) { log(Severity::kError, text); }
+  /// An info line on standard error: beside a listing that programs read.
+  void note(std::string_view text);
   void lines(const std::vector<std::string>& all);
 
   void running();

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <filesystem>
 
-#include "base/fingerprint.h"
 #include "cli/exports.h"
 #include "knobs/route.h"
 
@@ -189,26 +188,24 @@ void buildFromModel(Session& s, const Options& o) {
   console.info(fmt::format("Engine saved to {}", o.model.saveEngine));
 }
 
-void warnIfTunedElsewhere(const Session& s) {
+// The runtime compares machine and versions with the fingerprint; which shapes are run is known only here. Tuning is
+// for one set of shapes: the first profile's opt, unless told otherwise.
+void warnIfTunedForOtherShapes(const Session& s) {
   const char* text = s.engine->getTuningFingerprint();
   if (!text || !*text) return;
-  auto here = Fingerprint::ofMachine();
-  here.facts["rutter"] = RUTTER_VERSION;
-  auto differences = Fingerprint::parse(text).differences(here);
-  // Tuning is for one set of shapes: the first profile's opt, unless told otherwise.
-  const auto profiles = engineProfiles(*s.engine);
-  for (const auto& [name, range] : profiles[0])
+  std::string differences, shapes;
+  for (const auto& [name, range] : engineProfiles(*s.engine)[0]) {
+    const auto here = printDims(s.shapes.at(name));
     if (s.shapes.at(name) != range.opt)
-      differences.push_back(
-          fmt::format("shape of {}: {} there, {} here", name, printDims(range.opt), printDims(s.shapes.at(name))));
-  if (differences.empty()) return;
-  std::string shapes;
-  for (const auto& [name, range] : profiles[0])
-    shapes += fmt::format("{}{}:{}", shapes.empty() ? "" : ",", name, printDims(s.shapes.at(name)));
-  s.console.warning(
-      fmt::format("this engine was tuned for something else ({}); it may be slower here than need be. Retune: rutter "
-                  "--onnx=<its model> --shapes={} --tune",
-                  fmt::join(differences, "; "), shapes));
+      differences +=
+          fmt::format("{}{}: {} there, {} here", differences.empty() ? "" : "; ", name, printDims(range.opt), here);
+    shapes += fmt::format("{}{}:{}", shapes.empty() ? "" : ",", name, here);
+  }
+  if (!differences.empty())
+    s.console.warning(fmt::format(
+        "the engine was tuned for other shapes ({}): it is right for these too, but to make it fast tune it for them: "
+        "rutter --onnx=<its model> --shapes={} --tune",
+        differences, shapes));
 }
 
 }  // namespace
@@ -251,7 +248,7 @@ void loadEngine(Session& s, const std::string& path, const Options& o) {
   for (const auto& t : ioTensors(*s.engine))
     if (t.input) inputs.push_back({t.name, t.dims});
   s.shapes = planRun(inputs, engineProfiles(*s.engine), o);
-  warnIfTunedElsewhere(s);
+  warnIfTunedForOtherShapes(s);
 }
 
 void prepareEngine(Session& s, const Options& o) {

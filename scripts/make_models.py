@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Writes models of well-known architectures with seeded weights: the operators and shapes that PyTorch's exporter gives
 for them, without PyTorch. make_models.py [name ...]; all of them without a name. They go where scripts/models keeps its
-models; a file that is there already stays.
+models; what this script made already stays.
 
 Weights are lively: activations keep an order of 1 from layer to layer, so that an error anywhere shows at the output."""
+import hashlib
 import os
 import sys
 
@@ -156,7 +157,17 @@ def bert_base_layers(layers=2, seq=128, hidden=768, heads=12, vocab=30522):
 MODELS = {"resnet50_seeded": resnet50, "mobilenet_v3_large_seeded": mobilenet_v3_large, "bert_base_layers": bert_base_layers}
 
 
+def read(path):
+    try:
+        with open(path) as f:
+            return f.read()
+    except OSError:
+        return None
+
+
 def main(names):
+    with open(os.path.abspath(__file__), "rb") as f:  # a change of this script makes its models stale
+        mark = "{} onnx {}".format(hashlib.sha256(f.read()).hexdigest(), onnx.__version__)
     folder = os.environ.get("RUTTER_MODELS") or os.path.join(ROOT, ".cache", "models")
     os.makedirs(folder, exist_ok=True)
     unknown = [n for n in names if n not in MODELS]
@@ -164,9 +175,11 @@ def main(names):
         sys.exit("make_models.py: no model named {}; there are {}".format(", ".join(unknown), ", ".join(MODELS)))
     for name in names or MODELS:
         path = os.path.join(folder, name + ".onnx")
-        if not os.path.exists(path):
+        if not os.path.exists(path) or read(path + ".made") != mark:
             onnx.save(MODELS[name](), path + ".part")
             os.replace(path + ".part", path)
+            with open(path + ".made", "w") as f:
+                f.write(mark)
         print(path)
 
 

@@ -29,16 +29,15 @@ install_missing() {
   "${as[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"
 }
 
-# setup_build PRESET TESTS [target ...]: configures once, builds what changed. TESTS=OFF takes a tree with tests as it is.
+# setup_build TESTS [target ...]: configures once, builds what changed. TESTS=OFF takes a tree with tests as it is.
 setup_build() {
-  local preset=$1 tests=$2; shift 2
-  local tree=build/$preset
-  if [ ! -f "$tree/build.ninja" ] || { [ "$tests" = ON ] && ! grep -q '^RUTTER_TESTS:BOOL=ON' "$tree/CMakeCache.txt"; }; then
-    say "Configuring ($preset)"
-    cmake --preset "$preset" "-DRUTTER_TESTS=$tests" "-DRUTTER_BENCH=$tests"
+  local tests=$1; shift
+  if [ ! -f build/build.ninja ] || { [ "$tests" = ON ] && ! grep -q '^RUTTER_TESTS:BOOL=ON' build/CMakeCache.txt; }; then
+    say "Configuring"
+    cmake --preset release "-DRUTTER_TESTS=$tests" "-DRUTTER_BENCH=$tests"
   fi
-  say "Building ($preset)"
-  cmake --build "$tree" ${1:+--target "$@"}
+  say "Building"
+  cmake --build build ${1:+--target "$@"}
 }
 
 # A Python environment of the project's own: pip fetches the models, too.

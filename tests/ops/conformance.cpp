@@ -9,54 +9,14 @@
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "net.h"
+#include "node_cases.h"
 #include "onnx/import.h"
 #include "passes/infer.h"
 
 namespace rutter::ops::test {
 namespace {
-using Json = nlohmann::json;
-
-std::string folder() {
-  const char* given = std::getenv("RUTTER_NODE_TESTS");
-  return given ? given : RUTTER_SOURCE_DIR "/.cache/node_tests";
-}
-std::string slurp(const std::string& path) {
-  std::ifstream f(path, std::ios::binary);
-  std::stringstream s;
-  s << f.rdbuf();
-  return s.str();
-}
-DType dtypeOf(const std::string& name) {
-  for (int t = 0; t <= int(DType::kString); t++)
-    if (ir::dtypeName(DType(t)) == name) return DType(t);
-  throw std::runtime_error("no dtype " + name);
-}
-Tensor tensorOf(const Json& j, const std::string& data) {
-  Tensor t(dtypeOf(j["dtype"]), j["shape"].get<Ints>());
-  if (t.bytes() != j["bytes"].get<int64_t>()) throw std::runtime_error("a tensor's size and shape differ");
-  if (t.bytes()) std::memcpy(t.mutableData(), data.data() + j["offset"].get<size_t>(), size_t(t.bytes()));
-  return t;
-}
-
-// "" if the tensors agree within the case's tolerance; integers and bool exactly.
-std::string difference(const Tensor& got, const Tensor& want, double rtol, double atol) {
-  if (got.dtype() != want.dtype())
-    return fmt::format("dtype {} instead of {}", ir::dtypeName(got.dtype()), ir::dtypeName(want.dtype()));
-  if (got.shape() != want.shape())
-    return fmt::format("shape [{}] instead of [{}]", fmt::join(got.shape(), ","), fmt::join(want.shape(), ","));
-  for (int64_t i = 0; i < got.size(); i++) {
-    double g = got.getDouble(i), w = want.getDouble(i);
-    bool same = ir::isFloat(got.dtype())
-                    ? g == w || (std::isnan(g) && std::isnan(w)) || std::abs(g - w) <= atol + rtol * std::abs(w)
-                    : got.getInt(i) == want.getInt(i);
-    if (!same) return fmt::format("element {} is {} instead of {}", i, g, w);
-  }
-  return "";
-}
-
 struct Exclusion {
   std::string pattern, reason;
   int used = 0;
@@ -122,16 +82,8 @@ std::string runCase(const Json& c, const std::string& data, int& symbolic) {
     auto model = frontend::importFile(folder() + "/models/" + c["name"].get<std::string>() + ".onnx");
     for (const Json& set : c["sets"]) {
       auto g = model.graph->clone();
-      auto& slots = g->top().inputs;
       std::vector<Tensor> inputs;
-      for (const Json& j : set["inputs"])
-        if (!j.is_null()) inputs.push_back(tensorOf(j, data));
-      if (inputs.size() != slots.size())
-        return fmt::format("{} inputs for {} of the model", inputs.size(), slots.size());
-      for (size_t i = 0; i < inputs.size(); i++) {
-        slots[i]->type = ir::Type::tensor(inputs[i].dtype(), ir::toDims(inputs[i].shape()));
-        if (inputs[i].rank() <= 1 && inputs[i].size() <= 64) slots[i]->constant = inputs[i];  // shapes, axes, scales …
-      }
+      if (auto error = feed(*g, set, data, inputs); !error.empty()) return error;
       passes::inferTypes(*g);
       auto got = evalGraph(*g, inputs);
       if (auto e = symbolicShapes(*model.graph, inputs, got, symbolic); !e.empty()) return e;

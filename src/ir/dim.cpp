@@ -141,14 +141,18 @@ std::optional<Dim> exactDiv(const Dim& a, const Dim& b) {
 Dim floorDiv(const Dim& a, const Dim& b) {
   if (!a.terms_ && !b.terms_) return Dim(floorDivInt(a.constant_, b.constant_));
   if (auto e = exactDiv(a, b)) return *e;
-  // (c*x + r) / c with a constant c: the divisible terms leave the division.
+  // (c*x + r) / c with a constant c: the divisible terms leave the division, a constant leaves its remainder.
   if (auto c = b.constant(); c && *c > 0) {
     Dim whole(0), rest(0);
     for (const auto& [k, t] : DimBuilder::map(a)) {
       TermMap one;
       one[k] = t;
       Dim d = DimBuilder::make(one);
-      if (t.coefficient % *c == 0) {
+      if (t.factors.empty()) {
+        int64_t q = floorDivInt(t.coefficient, *c);
+        whole = whole + Dim(q);
+        rest = rest + Dim(t.coefficient - q * *c);
+      } else if (t.coefficient % *c == 0) {
         one[k].coefficient /= *c;
         whole = whole + DimBuilder::make(one);
       } else {
@@ -157,6 +161,19 @@ Dim floorDiv(const Dim& a, const Dim& b) {
     }
     if (auto rc = rest.constant()) return whole + Dim(floorDivInt(*rc, *c));
     if (!whole.is(0)) return whole + floorDiv(rest, b);
+    // (x / d + r) / c is (x + r*d) / (c*d).
+    const Dim::Term* inner = nullptr;
+    int64_t r = 0;
+    for (const Dim::Term& t : *rest.terms_) {
+      if (t.factors.empty()) r = t.coefficient;
+      else if (!inner) inner = &t;
+      else return DimBuilder::operation(Dim::Kind::kFloorDiv, rest, b);
+    }
+    if (inner && inner->coefficient == 1 && inner->factors.size() == 1 && inner->factors.begin()->second.second == 1) {
+      const Dim::Atom& at = *inner->factors.begin()->second.first;
+      if (at.symbol.empty() && at.kind == Dim::Kind::kFloorDiv && at.b.isConstant() && at.b.value() > 0)
+        return floorDiv(at.a + Dim(r) * at.b, at.b * b);
+    }
   }
   return DimBuilder::operation(Dim::Kind::kFloorDiv, a, b);
 }

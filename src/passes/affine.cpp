@@ -123,7 +123,10 @@ bool ruleConvBatchNorm(ir::Graph& g, ir::Node* n, PassContext& ctx) {
   ir::Node* conv = n->inputs[0]->producer;
   if (!isConv(conv)) return splitBatchNorm(g, n);
   auto w = weightsOf(conv);
-  if (!w || !hasOneUse(g, conv->outputs[0])) return splitBatchNorm(g, n);
+  if (!w || !hasOneUse(g, conv->outputs[0])) {
+    ctx.refuse(knob::fuse_conv_bn, *conv, w ? "its result is read by others too" : "its weights are not constant");
+    return splitBatchNorm(g, n);
+  }
   if (!ctx.get(knob::fuse_conv_bn, *conv)) return false;  // stays whole until Decompose
   return rewriteConv(g, n, *w, bn->scale, bn->shift);
 }

@@ -18,6 +18,12 @@ bool PassContext::get(knobs::BoolKnob k, const ir::Node& n, bool fallback) {
   note(l);
   return v;
 }
+void PassContext::refuse(knobs::BoolKnob k, const ir::Node& n, const std::string& reason) {
+  knobs::LayerKnobs l = layer(n);
+  if (!l.explicitly(k) || !l.getOr(k, false)) return;
+  l.refuse(k, reason);
+  note(l);
+}
 std::string PassContext::get(knobs::EnumKnob k, const ir::Node& n) {
   knobs::LayerKnobs l = layer(n);
   std::string v(l.get(k));

@@ -38,6 +38,8 @@ struct PassContext {
   /// Reads one knob at a node; `fallback` is what auto means.
   bool get(knobs::BoolKnob k, const ir::Node& n, bool fallback = true);
   std::string get(knobs::EnumKnob k, const ir::Node& n);
+  /// Notes why the node cannot take its wish for a knob: only if the route gives it one that is "on".
+  void refuse(knobs::BoolKnob k, const ir::Node& n, const std::string& reason);
   /// Reads one knob for the whole model.
   bool get(knobs::BoolKnob k, bool fallback = true);
   int64_t get(knobs::IntKnob k, int64_t fallback);

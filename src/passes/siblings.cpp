@@ -122,7 +122,9 @@ void mergeMatMuls(ir::Graph& g, const std::vector<ir::Node*>& all, PassContext& 
         n->inputs[1]->constant->shape()[0] == all[0]->inputs[1]->constant->shape()[0] &&
         n->inputs[1]->type.dtype == all[0]->inputs[1]->type.dtype && n->outputs[0]->type.rank() >= 2)
       s.push_back(n);
-  if (s.size() < 2 || !ctx.get(knob::fuse_qkv, *s[0])) return;
+  if (s.size() < 2)
+    return ctx.refuse(knob::fuse_qkv, *all[0], "no other product of its input has a constant matrix of its depth");
+  if (!ctx.get(knob::fuse_qkv, *s[0])) return;
   std::vector<const ir::Tensor*> parts;
   for (ir::Node* n : s) parts.push_back(&*n->inputs[1]->constant);
   Merger m(g, s, s[0]->outputs[0]->type.rank() - 1);
@@ -152,7 +154,9 @@ void mergeConvs(ir::Graph& g, const std::vector<ir::Node*>& all, PassContext& ct
   std::vector<ir::Node*> s;
   for (ir::Node* n : all)
     if (stridesOf(n) == stridesOf(all[0]) && bool(n->input(2)) == bool(all[0]->input(2))) s.push_back(n);
-  if (s.size() < 2 || !ctx.get(knob::fuse_conv_siblings, *s[0])) return;
+  if (s.size() < 2)
+    return ctx.refuse(knob::fuse_conv_siblings, *all[0], "no other 1x1 convolution reads its input with its strides");
+  if (!ctx.get(knob::fuse_conv_siblings, *s[0])) return;
   std::vector<const ir::Tensor*> weights, biases;
   for (ir::Node* n : s) {
     weights.push_back(&*n->inputs[1]->constant);

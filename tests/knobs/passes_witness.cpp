@@ -192,3 +192,14 @@ TEST(PassKnobs, ReadsAreRecorded) {
   EXPECT_EQ(ctx.reads["producer"].count(knob::fuse_silu.id), 1u);
   EXPECT_EQ(ctx.reads[""].count(knob::graph_fold_limit.id), 1u);
 }
+TEST(PassKnobs, WishesThatCannotBeTakenAreRefused) {
+  Net n;
+  V x = n.op("Softmax", {n.input("x", {2, 3, 8})});
+  n.output(n.op("MatMul", {x, n.random({8, 4})}, {}, "alone"));
+  auto route = knobs::Route::parse("-fuse:qkv@alone=on");
+  passes::PassContext ctx(route);
+  passes::runPipeline(*n.graph, ctx);
+  ASSERT_EQ(ctx.refusals.size(), 1u);
+  EXPECT_EQ(ctx.refusals[0].origin, "alone");
+  EXPECT_EQ(ctx.refusals[0].refusal.value, "on");
+}

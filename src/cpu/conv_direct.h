@@ -21,6 +21,9 @@ struct ConvPhase {
   int64_t weights = 0;  ///< offset of its packed weights, elements
 };
 
+/// How many outputs of an axis of `extent` points a phase has.
+Value* convOutputs(Gen& g, const ConvPhase::Axis& a, Value* extent);
+
 /// Everything about a direct convolution that follows from problem and configuration.
 struct ConvPlan {
   ConvPlan(const Problem& p, const codegen::Config& c);

@@ -11,6 +11,18 @@ int64_t floorDivide(int64_t x, int64_t y) {
   return x >= 0 ? x / y : -((-x + y - 1) / y);
 }
 
+}  // namespace
+
+Value* convOutputs(Gen& g, const ConvPhase::Axis& a, Value* extent) {
+  if (a.step == 1) return extent;
+  // ceil((extent + pad - residue) / step), less those before the first: pad = skipped * step + residue - origin.
+  int64_t pad = a.skipped * a.step + a.residue - a.origin, x = 0;
+  Value* top = g.add(extent, g.i64(pad - a.residue + a.step - 1));
+  if (Gen::isConst(top, &x)) return g.i64(std::max<int64_t>(floorDivide(x, a.step) - a.skipped, 0));
+  return g.max(g.sub(g.div(g.max(top, g.i64(0)), g.i64(a.step)), g.i64(a.skipped)), g.i64(0));
+}
+
+namespace {
 class ConvEmitter {
  public:
   ConvEmitter(const ConvPlan& plan, Emitter& e) : c_(plan), v_(plan.v), e_(e), g_(e) {}
@@ -78,22 +90,11 @@ class ConvEmitter {
   }
 
  private:
-  // Outputs of one residue class along an axis.
-  Value* outputs(const ConvPhase::Axis& a, Value* extent) {
-    if (a.step == 1) return extent;
-    // ceil((extent + pad - residue) / step), less those before the first: pad = skipped * step + residue - origin.
-    int64_t pad = a.skipped * a.step + a.residue - a.origin;
-    Value* top = g_.add(extent, g_.i64(pad - a.residue + a.step - 1));
-    int64_t x;
-    if (Gen::isConst(top, &x)) return g_.i64(std::max<int64_t>(floorDivide(x, a.step) - a.skipped, 0));
-    return g_.max(g_.sub(g_.div(g_.max(top, g_.i64(0)), g_.i64(a.step)), g_.i64(a.skipped)), g_.i64(0));
-  }
-
   void phase(const ConvPhase& f, size_t index, Value* fresh) {
     f_ = &f;
     epilogue_ = &epilogues_[index];
-    rows_ = outputs(f.h, oh_);
-    columns_ = outputs(f.w, ow_);
+    rows_ = convOutputs(g_, f.h, oh_);
+    columns_ = convOutputs(g_, f.w, ow_);
     h1_ = g_.min(g_.add(h0_, g_.i64(c_.taskH)), rows_);
     w1_ = g_.min(g_.add(w0_, g_.i64(c_.taskW)), columns_);
     weights_ = g_.at(e_.ptr(1), f.weights);
@@ -252,6 +253,7 @@ class ConvEmitter {
     t.unroll = int(c_.c.get("unroll"));
     t.prefetch = int(c_.c.get("prefetch"));
     t.bAlign = g_.isa.lanes * 4;
+    t.lastLanes = leadingLanes(g_, masks.back());
     t.b = g_.at(weights_, g_.add(g_.mul(n, g_.i64(c_.sum(f))), g_.mul(channel0_, g_.i64(f.h.taps * f.w.taps * tn))));
     Value *stepH, *stepW, *stepC, *outH, *outW;
     if (c_.copy) {

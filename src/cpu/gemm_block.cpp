@@ -45,6 +45,7 @@ class Block {
     t.b = s_.b(n);
     t.bAlign = s_.bAlign;
     if (s_.bMasked) t.bMasks = masks;
+    t.lastLanes = leadingLanes(g_, masks.back());
     t.loops = {{part_.k0, part_.k1, s_.aCol, s_.bRow}};
     t.unroll = s_.unroll;
     t.prefetch = s_.prefetch;

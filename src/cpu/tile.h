@@ -21,13 +21,18 @@ struct SumTile {
   Value* b = nullptr;  ///< vector 0 at the loops' origin
   int bAlign = 4;      ///< bytes
   Values bMasks;       ///< a vector each, null where whole; empty: all whole
+  int lastLanes = 0;   ///< lanes of the last vector that matter, if fewer than all: narrower arithmetic may be cheaper
   std::vector<SumLoop> loops;
   int unroll = 1;    ///< of the innermost loop
   int prefetch = 0;  ///< innermost steps ahead in B; 0: none
   Values init;       ///< rows*vectors, or empty for zeros
 };
-/// rows*vectors sums, row-major.
+/// rows*vectors sums, row-major; lanes past lastLanes are unspecified.
 Values emitSumTile(Gen& g, const SumTile& t);
+
+/// Half of the lanes, if a constant mask has none set beyond and half a vector can be cheaper; else 0: what lastLanes
+/// wants.
+int leadingLanes(const Gen& g, Value* mask);
 
 /// A sum in parts: the first part starts from zeros, the others from `place`; the last goes to `finish`, the others
 /// back. The order of additions is that of one sum.

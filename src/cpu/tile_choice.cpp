@@ -13,7 +13,13 @@ double tilingCost(const VectorIsa& isa, int64_t rows, bool fixedRows, int64_t co
   auto column = [&](int r) {
     int64_t width = int64_t(vectors) * isa.lanes, whole = columns / width, left = columns % width;
     double c = double(whole) * tileStepCost(isa, r, vectors);
-    if (left) c += tileStepCost(isa, r, int((left + isa.lanes - 1) / isa.lanes));
+    if (left) {
+      int v = int((left + isa.lanes - 1) / isa.lanes);
+      c += tileStepCost(isa, r, v);
+      // Half of a wide vector is enough, and cheaper where wide ones take two cycles.
+      int64_t last = left - int64_t(v - 1) * isa.lanes;
+      if (isa.lanes == 16 && last <= 8 && r * v > 8) c -= 0.4 * r;
+    }
     return c;
   };
   double total = double(rows / tileRows) * column(tileRows);

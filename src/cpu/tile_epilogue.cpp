@@ -70,7 +70,8 @@ void TileEpilogue::rowOfTile(const Values& origin, Value* row, Value* outer, int
         if (axis == s_.rowAxis) first = g_.add(first, g_.mul(row, g_.i64(s_.rowStep)));
         if (axis == s_.outerAxis) first = g_.add(first, g_.mul(outer, g_.i64(s_.outerStep)));
         if (axis != s_.colAxis) return splat(g_.e, first, g_.isa.lanes);
-        return iota(g_.e, g_.isa.lanes, g_.add(first, g_.i64(int64_t(j) * g_.isa.lanes)), g_.i64(1));
+        return iota(g_.e, g_.isa.lanes, g_.add(first, g_.i64(int64_t(j) * g_.isa.lanes * s_.colStep)),
+                    g_.i64(s_.colStep));
       };
       results = emitPw(g_.e, p, p.epilogue, env);
     }
@@ -99,7 +100,7 @@ void TileEpilogue::emit(const Values& origin, int rows, int width, int vectors, 
     for (size_t a = 0; a < origin.size(); a++) q.base = g_.at(q.base, g_.mul(origin[a], g_.dim(o.strides[a])), q.bytes);
     q.row = g_.mul(g_.dim(o.strides[size_t(s_.rowAxis)]), g_.i64(s_.rowStep));
     q.outer = s_.outerAxis < 0 ? g_.i64(0) : g_.mul(g_.dim(o.strides[size_t(s_.outerAxis)]), g_.i64(s_.outerStep));
-    q.col = g_.dim(o.strides[size_t(s_.colAxis)]);
+    q.col = g_.mul(g_.dim(o.strides[size_t(s_.colAxis)]), g_.i64(s_.colStep));
     // Bias and the like: read once a tile.
     int64_t row = 1, outer = 1;
     Gen::isConst(q.row, &row);

@@ -13,7 +13,8 @@ class TileEpilogue {
     int outerAxis = -1;       ///< axis that a row takes after `width` of them, if any
     bool inLoop = false;      ///< go through `buffer` row by row instead of unrolling over the tile's registers
     Value* buffer = nullptr;  ///< rows * vectors * lanes floats, with inLoop
-    int64_t rowStep = 1, outerStep = 1;  ///< points between neighbouring rows, along rowAxis and outerAxis
+    int64_t rowStep = 1, outerStep = 1,
+            colStep = 1;  ///< points between neighbouring rows, along rowAxis and outerAxis, and between columns
   };
   /// Slots of the current function must be the problem's operands.
   TileEpilogue(Gen& g, Setup s) : g_(g), s_(s) {}

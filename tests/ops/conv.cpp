@@ -63,14 +63,14 @@ TEST(Conv, ChannelsLast) {
   for (const ConvShape& s : shapes()) {
     Case c = convCase(s, true, true, true);
     SCOPED_TRACE(c.problem.print());
-    for (const std::string& isa : isas()) check(c, {.isa = isa}, 2e-5);
+    for (const std::string& isa : isas()) check(c, {.isa = isa, .tactic = "conv_direct"}, 2e-5);
   }
 }
 TEST(Conv, RunTimeExtents) {
   for (const ConvShape& s : shapes()) {
     Case c = spatialParams(s);
     SCOPED_TRACE(c.problem.print());
-    for (const std::string& isa : isas()) check(c, {.isa = isa}, 2e-5);
+    for (const std::string& isa : isas()) check(c, {.isa = isa, .tactic = "conv_direct"}, 2e-5);
   }
 }
 TEST(Conv, PlanarInputOfManyChannels) {
@@ -153,6 +153,34 @@ TEST(Conv, OneByOneAsGemm) {
   check(spatialParams({.ic = 5, .h = 1, .w = 33, .oc = 17, .kh = 1, .kw = 1, .line = true}), {.tactic = "conv_1x1"},
         2e-5);
 }
+TEST(Conv, Im2colTakesEveryLayout) {
+  for (ConvShape s : shapes())
+    for (int layout = 0; layout < 4; layout++) {
+      if (layout == 1 || layout == 2) s.n = 1;
+      s.planarIn = layout & 1;
+      s.planarOut = layout & 2;
+      Case c = convCase(s, true, true, true);
+      SCOPED_TRACE(c.problem.print());
+      for (const std::string& isa : isas()) check(c, {.isa = isa, .tactic = "conv_im2col"}, 2e-5);
+      if (layout == 0 || layout == 3)
+        check(spatialParams(s), {.isa = layout ? "" : "avx2", .tactic = "conv_im2col"}, 2e-5);
+    }
+  ConvShape s{.ic = 8,
+              .h = 20,
+              .w = 30,
+              .oc = 40,
+              .kh = 3,
+              .kw = 3,
+              .pt = 1,
+              .pl = 1,
+              .pb = 1,
+              .pr = 1,
+              .planarIn = true,
+              .planarOut = true};
+  for (const char* route : {"-conv:tile_m=4", "-conv:tile_n=64", "-conv:task_rows=2", "-conv:task_columns=16",
+                            "-conv:block_oc=16", "-conv:order=channels", "-conv:unroll=1", "-gemm:epilogue=loop"})
+    check(convCase(s), {.isa = "", .route = route, .tactic = "conv_im2col"}, 2e-5);
+}
 TEST(Deconv, PhasesAndBorders) {
   for (ConvShape s :
        {ConvShape{.ic = 8, .h = 5, .w = 9, .oc = 20, .kh = 2, .kw = 2, .sh = 2, .sw = 2},
@@ -179,8 +207,14 @@ TEST(Deconv, PhasesAndBorders) {
     for (const char* route : {"", "-conv:pad=copy", "-conv:pad=clip"}) {
       Case c = convCase(s, true, true, true);
       SCOPED_TRACE(c.problem.print() + route);
-      for (const std::string& isa : isas()) check(c, {.isa = isa, .route = route}, 2e-5);
-      check(spatialParams(s), {.isa = "", .route = route}, 2e-5);
+      for (const std::string& isa : isas()) check(c, {.isa = isa, .route = route, .tactic = "deconv"}, 2e-5);
+      check(spatialParams(s), {.isa = "", .route = route, .tactic = "deconv"}, 2e-5);
+    }
+    for (bool planar : {false, true}) {
+      s.planarIn = s.planarOut = planar;
+      for (const std::string& isa : isas())
+        check(convCase(s, true, true, true), {.isa = isa, .tactic = "deconv_im2col"}, 2e-5);
+      check(spatialParams(s), {.isa = "", .tactic = "deconv_im2col"}, 2e-5);
     }
   }
 }

@@ -50,6 +50,20 @@ TEST(Gemm, RowsInTheSameCacheSets) {
   check(gemmCase(s), {}, 3e-5);
 }
 
+TEST(Gemm, FewRowsAsDotProducts) {
+  for (int64_t m : {1, 3})
+    for (int64_t n : {1, 16, 37})
+      for (int64_t k : {1, 15, 32, 100}) {
+        GemmShape s{m, n, k, 2, false};
+        s.transB = s.batchedB = true;
+        for (const std::string& isa : isas()) check(gemmCase(s, true, true), {.isa = isa, .tactic = "gemv"}, 1e-5);
+      }
+  GemmShape s{3, 37, 100, 1, true};
+  s.transB = true;
+  for (const char* route : {"-gemm:unroll_k=1", "-gemm:unroll_k=8", "-gemm:task_n=16"})
+    check(gemmCase(s), {.isa = "", .route = route, .tactic = "gemv"}, 1e-5);
+}
+
 // Every value of every knob keeps the result.
 struct KnobValues {
   const char* name;

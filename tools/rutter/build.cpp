@@ -194,7 +194,8 @@ void warnIfTunedForOtherShapes(const Session& s) {
   const char* text = s.engine->getTuningFingerprint();
   if (!text || !*text) return;
   std::string differences, shapes;
-  for (const auto& [name, range] : engineProfiles(*s.engine)[0]) {
+  const auto profiles = engineProfiles(*s.engine);
+  for (const auto& [name, range] : profiles[0]) {
     const auto here = printDims(s.shapes.at(name));
     if (s.shapes.at(name) != range.opt)
       differences +=

@@ -9,7 +9,7 @@ packages=(
   llvm-19-dev liblld-19-dev libprotozero-dev libflatbuffers-dev flatbuffers-compiler libxxhash-dev
   nlohmann-json3-dev libfmt-dev libzstd-dev zlib1g-dev
 )
-test_packages=(libgtest-dev libgmock-dev libbenchmark-dev clang-tidy-19 clang-format-19)
+test_packages=(libgtest-dev libgmock-dev libbenchmark-dev clang-19 libclang-rt-19-dev clang-tidy-19 clang-format-19)
 
 say() { printf '\n== %s\n' "$*"; }
 

@@ -49,7 +49,7 @@ void applyNumerics(KnobInfo& k, std::string_view text) {
   }
 }
 
-KnobInfo makeInfo(KnobSpec s, KnobId id) {
+KnobInfo makeInfo(const KnobSpec& s, KnobId id) {
   KnobInfo k;
   k.id = id;
   k.name = "-" + s.area + (s.area.empty() ? "" : ":") + s.what;

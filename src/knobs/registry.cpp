@@ -49,7 +49,7 @@ void applyNumerics(KnobInfo& k, std::string_view text) {
   }
 }
 
-KnobInfo makeInfo(const KnobSpec& s, KnobId id) {
+KnobInfo makeInfo(KnobSpec s, KnobId id) {
   KnobInfo k;
   k.id = id;
   k.name = "-" + s.area + (s.area.empty() ? "" : ":") + s.what;
@@ -146,7 +146,7 @@ std::string KnobInfo::domainText() const {
 Registry::Registry(std::vector<KnobSpec> specs) {
   for (auto& s : specs) {
     auto id = static_cast<uint16_t>(knobs_.size());
-    knobs_.push_back(makeInfo(s, static_cast<KnobId>(id)));
+    knobs_.push_back(makeInfo(std::move(s), static_cast<KnobId>(id)));
     names_.push_back(knobs_.back().name);
     RUTTER_CHECK(byName_.emplace(names_.back(), id).second, "knob {} is declared twice", names_.back());
   }

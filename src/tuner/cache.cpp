@@ -44,14 +44,21 @@ std::string cacheHeaderLine(const Json& header) {
 }
 
 std::string cacheLine(const CandidateRecord& r, const ConfirmRecord* confirmed) {
-  std::optional<Ratio> ratio = rankingOf(r.logRatios);
-  int64_t rounds = int64_t(r.logRatios.size());
-  if (confirmed && confirmed->processes > 0) {
-    ratio = Ratio{std::exp(confirmed->center), std::exp(confirmed->lo), std::exp(confirmed->hi)};
-    rounds = confirmed->processes;
-  }
   const bool timed = r.status == Status::kOk || r.status == Status::kUnstable;
-  if (!timed) ratio.reset();
+  Json ratio, lo, hi;
+  int64_t rounds = int64_t(r.logRatios.size());
+  auto show = [&](double center, double low, double high) {
+    ratio = numberOrNull(std::exp(center));
+    lo = numberOrNull(std::exp(low));
+    hi = numberOrNull(std::exp(high));
+  };
+  if (timed && confirmed && confirmed->processes > 0) {
+    show(confirmed->center, confirmed->lo, confirmed->hi);
+    rounds = confirmed->processes;
+  } else if (timed && rounds > 0) {
+    const Interval i = medianInterval(r.logRatios, 1.0 / 32);
+    show(median(r.logRatios), i.lo, i.hi);
+  }
   Json j = {{"iter", r.iter},
             {"build_route", r.route},
             {"crash", !hasResult(r.status)},
@@ -60,9 +67,9 @@ std::string cacheLine(const CandidateRecord& r, const ConfirmRecord* confirmed) 
             {"gpu_time", timed ? numberOrNull(r.ms) : Json(nullptr)},
             {"phase", r.phase},
             {"status", statusName(r.status)},
-            {"ratio", ratio ? numberOrNull(ratio->ratio) : Json(nullptr)},
-            {"ratio_lo", ratio ? numberOrNull(ratio->lo) : Json(nullptr)},
-            {"ratio_hi", ratio ? numberOrNull(ratio->hi) : Json(nullptr)},
+            {"ratio", ratio},
+            {"ratio_lo", lo},
+            {"ratio_hi", hi},
             {"rounds", rounds},
             {"engine_hash", r.engineHash},
             {"same_as", r.sameAs ? Json(*r.sameAs) : Json(nullptr)},

@@ -50,7 +50,8 @@ struct CandidateRecord {
   std::vector<std::string> knobsRead;
   double buildMs = 0, busySeconds = 0;
   int64_t peakBytes = 0;
-  std::map<std::string, double> layerMs;  ///< by name of a layer's first origin; only where a strategy wants it
+  std::map<std::string, double> layerMs;  ///< by name of a layer's first origin, and under "" the whole default beside
+                                          ///< it; only where a strategy wants it
   std::string host, time;
 };
 

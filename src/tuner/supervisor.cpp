@@ -191,7 +191,10 @@ Opened openJournal(TuneOptions& o, const Json& about, const Fingerprint& machine
   const std::string path = o.cacheFile + ".journal";
   auto say = [&](Severity s, const std::string& text) { listener.onMessage(int(s), text); };
   Opened out;
-  if (!o.resume) {
+  // A search that was killed before its first record had been written is as good as none.
+  const bool nothing =
+      o.resume && ::access(path.c_str(), F_OK) == 0 && readJournal(path).empty() && !o.expression.empty();
+  if (!o.resume || nothing) {
     out.journal = Journal::create(path);
     if (!out.journal->keptAs().empty()) say(Severity::kInfo, "the old journal is kept as " + out.journal->keptAs());
     if (const std::string kept = keepOld(o.cacheFile); !kept.empty())

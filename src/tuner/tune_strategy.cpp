@@ -44,8 +44,8 @@ std::vector<Heat> heats(const HotSpace& space) {
   double total = 0;
   for (const LayerTime& l : space.layers) total += l.ms;
   std::map<std::string, double> heat;
-  // Decisions about the whole model belong to no layer; half of the time is a guess that keeps them among the first.
-  for (const std::string& k : space.knobsRead) heat.try_emplace(k, 0.5);
+  // Decisions about the whole model belong to no layer: a guess that puts them behind the knobs of the hot loops.
+  for (const std::string& k : space.knobsRead) heat.try_emplace(k, 0.15);
   std::map<std::string, double> byLayers;
   for (const LayerTime& l : space.layers)
     for (const std::string& k : l.knobsRead) byLayers[k] += total > 0 ? l.ms / total : 0;
@@ -86,7 +86,7 @@ class TuneStrategy : public Strategy {
       // Now and then what is known so far is put together, so that a short budget gets its share of it.
       if (phase_ == 1 && at_ >= nextAssembly_ && at_ < queue_.size()) {
         nextAssembly_ += kAssembleEvery;
-        assemble(2);
+        assemble(2, 2);
       }
       if (!assembled_.empty()) {
         Move m = std::move(assembled_.front());
@@ -150,9 +150,12 @@ class TuneStrategy : public Strategy {
       return;
     }
     std::map<std::string, double> now;
+    auto whole = t.layerMs.find("");
+    const double scale = whole != t.layerMs.end() && whole->second > 0 ? total_ / whole->second : 1;
     for (const auto& [origin, ms] : t.layerMs) {
+      if (origin.empty()) continue;
       auto home = home_.find(origin);
-      now[home == home_.end() ? origin : home->second] += ms;
+      now[home == home_.end() ? origin : home->second] += ms * scale;
     }
     for (const auto& [layer, ms] : ms_) {
       const double saved = ms - (now.count(layer) ? now[layer] : 0);
@@ -202,7 +205,7 @@ class TuneStrategy : public Strategy {
   }
 
   // Routes from the best use of the 1, 2, … most rewarding knobs.
-  void assemble(int phase) {
+  void assemble(int phase, size_t most) {
     std::vector<Pick> picks;
     std::set<knobs::KnobId> knobs;
     for (const auto& [key, s] : saved_) knobs.insert(key.first);
@@ -218,7 +221,7 @@ class TuneStrategy : public Strategy {
     // The fullest first: if it is the best, it is known early.
     std::stable_sort(assembled_.begin(), assembled_.end(),
                      [](const Move& a, const Move& b) { return a.route.size() > b.route.size(); });
-    if (assembled_.size() > 6) assembled_.resize(6);
+    if (assembled_.size() > most) assembled_.resize(most);
   }
 
   // Changes to the best so far: each assignment dropped or given another value, and single values added.
@@ -252,7 +255,7 @@ class TuneStrategy : public Strategy {
     at_ = 0;
     phase_++;
     if (phase_ == 2) {
-      assemble(2);
+      assemble(2, 6);
       event("phase", fmt::format("tune: {} routes assembled from what helped which layer", assembled_.size()));
       return true;
     }

@@ -256,6 +256,42 @@ TEST_F(ProcessTest, AFinishedSweepContinuesToTheSameSummary) {
   EXPECT_LE(readJournal(dir_ + "/cache.jsonl.journal").size(), records + 1);  // a session record, nothing measured
 }
 
+TEST_F(ProcessTest, ContinueWithAnExpressionExtends) {
+  tune(options(exampleWorld()), silent_);
+  TuneOptions o = options(exampleWorld(), "-fuse=[on|off] -tile=[32|16] -unroll=1", SearchKind::kFull);
+  o.resume = true;
+  const TuneResult r = tune(o, silent_);
+  EXPECT_EQ(r.route, "-fuse=off -tile=16 -unroll=1");
+  EXPECT_EQ(r.winnerIter, 5);
+  EXPECT_EQ(candidates().size(), 6u);
+  // and the extension itself continues to the same end
+  o.expression.clear();
+  o.search = SearchKind::kFast;
+  const TuneResult again = tune(o, silent_);
+  EXPECT_EQ(again.route, r.route);
+  EXPECT_EQ(again.confirmed->lo, r.confirmed->lo);
+}
+
+TEST_F(ProcessTest, AllEnginesAreSavedUnderTheirOwnNumbers) {
+  TuneOptions o = options(exampleWorld(), kExample, SearchKind::kMixed);
+  o.saveAllEngines = true;
+  tune(o, silent_);
+  for (const auto& [route, c] : candidates())
+    EXPECT_EQ(Json::parse(readWholeFile(fmt::format("{}.iter{}", o.saveEngine, c.iter))).at("route"), route);
+}
+
+// More candidates than one worker serves.
+TEST_F(ProcessTest, WorkersAreReplaced) {
+  Json j = exampleWorld();
+  std::string expression, values = "0";
+  for (int v = 1; v < 215; v++) {
+    values += "|" + std::to_string(v);
+    j["layers"]["l"]["effects"]["-many=" + std::to_string(v)] = v == 210 ? 0.8 : 1.3;
+  }
+  j["knobs"]["-many"] = values;
+  EXPECT_EQ(tune(options(j, "-many=[" + values + "]"), silent_).route, "-many=210");
+}
+
 TEST_F(ProcessTest, ContinueFromTheCacheAlone) {
   TuneOptions o = options(exampleWorld());
   const TuneResult first = tune(o, silent_);
@@ -295,7 +331,7 @@ TEST_P(KillTest, ContinuesAsTheStraightRun) {
     if (!fs::exists(dir_ + "/killed")) break;  // there is no n-th passing
     kills++;
     if (died) {
-      o.resume = fs::exists(dir_ + "/cache.jsonl.journal") && !readJournal(dir_ + "/cache.jsonl.journal").empty();
+      o.resume = fs::exists(dir_ + "/cache.jsonl.journal");
       got = tune(o, silent_);
     }
     EXPECT_EQ(got.route, want.route) << k.point << " " << n;

@@ -73,29 +73,10 @@ Points::Points(Emitter& e, const Problem& p, Values coord, int axis, const codeg
   }
 }
 
-// Lane by lane; lanes that must not be touched read a constant instead.
-Value* Points::loadStrided(const Operand& o, const Place& at, Value* i, int lanes, Value* allowed) const {
-  llvm::Type* t = memoryType(e_, o.dtype);
-  llvm::Align align(uint64_t(elementBytes(o.dtype)));
-  Value* dummy = nullptr;
-  if (allowed)
-    dummy = e_.constantData(at.fill ? llvm::cast<llvm::Constant>(at.fill) : llvm::Constant::getNullValue(t), "fill");
-  Value* v = llvm::PoisonValue::get(vecType(t, lanes));
-  for (int l = 0; l < lanes; l++) {
-    Value* from = e_.at(at.base, e_.mul(e_.add(i, e_.i64(l)), at.stride), elementBytes(o.dtype));
-    if (allowed)
-      from = e_.b.CreateSelect(lanes == 1 ? allowed : e_.b.CreateExtractElement(allowed, uint64_t(l)), from, dummy);
-    Value* x = e_.b.CreateAlignedLoad(t, from, align);
-    v = lanes == 1 ? x : e_.b.CreateInsertElement(v, x, uint64_t(l));
-  }
-  return v;
-}
-
 Value* Points::load(int operand, Value* i, int lanes, Value* mask) const {
   const Operand& o = p_.operands.at(size_t(operand));
   const Place& at = places_.at(size_t(operand));
   if (at.uniform) return splat(e_, at.uniform, lanes);
-  llvm::Type* t = memoryType(e_, o.dtype);
   // Lanes inside the window.
   Value* in = nullptr;
   if (at.inside) in = splat(e_, at.inside, lanes);
@@ -106,13 +87,8 @@ Value* Points::load(int operand, Value* i, int lanes, Value* mask) const {
         e_.b.CreateAnd(e_.b.CreateICmpSGE(c, splat(e_, at.lo, lanes)), e_.b.CreateICmpSLT(c, splat(e_, at.hi, lanes))));
   }
   Value* allowed = andMask(e_, in, mask);
-  Value* fill = at.fill ? splat(e_, at.fill, lanes) : nullptr;
-  auto* s = Emitter::constant(at.stride);
-  Value* v;
-  if (s && s->isOne())
-    v = loadVector(e_, t, e_.at(at.base, i, elementBytes(o.dtype)), lanes, allowed, fill);
-  else
-    v = loadStrided(o, at, i, lanes, allowed);
+  auto* fill = at.fill ? llvm::cast<llvm::Constant>(at.fill) : nullptr;
+  Value* v = loadLanes(e_, o.dtype, at.base, e_.mul(i, at.stride), at.stride, lanes, allowed, fill);
   return fromMemory(e_, o.dtype, v);
 }
 void Points::store(int operand, Value* i, int lanes, Value* v, Value* mask) const {

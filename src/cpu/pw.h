@@ -49,7 +49,6 @@ class Points {
     Value* fill = nullptr;     // in memory form
     Value* uniform = nullptr;  // value that all lanes share, in register form
   };
-  Value* loadStrided(const codegen::Operand& o, const Place& at, Value* i, int lanes, Value* mask) const;
   Emitter& e_;
   const codegen::Problem& p_;
   Values coord_;

@@ -95,6 +95,32 @@ Value* loadVector(Emitter& e, llvm::Type* element, Value* ptr, int lanes, Value*
         mask, [&] { return Values{e.b.CreateAlignedLoad(t, ptr, align)}; }, [&] { return Values{fill}; })[0];
   return e.b.CreateMaskedLoad(t, ptr, align, mask, fill);
 }
+namespace {
+Value* lanesFrom(Emitter& e, DType t, int lanes, Value* mask, llvm::Constant* fill, const std::function<Value*(int)>& address) {
+  llvm::Type* type = memoryType(e, t);
+  llvm::Align align(uint64_t(elementBytes(t)));
+  Value* dummy = mask ? e.constantData(fill ? fill : llvm::Constant::getNullValue(type), "fill") : nullptr;
+  Value* v = llvm::PoisonValue::get(vecType(type, lanes));
+  for (int l = 0; l < lanes; l++) {
+    Value* from = address(l);
+    if (mask) from = e.b.CreateSelect(lanes == 1 ? mask : e.b.CreateExtractElement(mask, uint64_t(l)), from, dummy);
+    Value* x = e.b.CreateAlignedLoad(type, from, align);
+    v = lanes == 1 ? x : e.b.CreateInsertElement(v, x, uint64_t(l));
+  }
+  return v;
+}
+}  // namespace
+Value* loadLanes(Emitter& e, DType t, Value* base, Value* index, Value* stride, int lanes, Value* mask, llvm::Constant* fill) {
+  int bytes = elementBytes(t);
+  if (auto* s = Emitter::constant(stride); s && s->isOne())
+    return loadVector(e, memoryType(e, t), e.at(base, index, bytes), lanes, mask, fill ? splat(e, fill, lanes) : nullptr);
+  return lanesFrom(e, t, lanes, mask, fill, [&](int l) { return e.at(base, e.add(index, e.mul(e.i64(l), stride)), bytes); });
+}
+Value* gatherLanes(Emitter& e, DType t, Value* base, Value* index, int lanes, Value* mask, llvm::Constant* fill) {
+  return lanesFrom(e, t, lanes, mask, fill, [&](int l) {
+    return e.at(base, lanes == 1 ? index : e.b.CreateExtractElement(index, uint64_t(l)), elementBytes(t));
+  });
+}
 void storeVector(Emitter& e, Value* v, Value* ptr, Value* mask) {
   llvm::Align align(std::max<uint64_t>(1, v->getType()->getScalarSizeInBits() / 8));
   if (auto* c = llvm::dyn_cast_or_null<llvm::Constant>(mask); c && c->isAllOnesValue()) mask = nullptr;

@@ -476,10 +476,8 @@ class Evaluator {
   double original(int64_t x, double scale, int64_t in, int64_t out) const {
     std::string mode = p_.word("coordinates");
     if (mode == "asymmetric") return double(x) / scale;
-    if (mode == "align_corners") {
-      double length = double(in) * scale;
-      return length == 1 ? 0 : double(x) * (double(in) - 1) / (length - 1);
-    }
+    if (mode == "align_corners")
+      return double(in) * scale == 1 || out == 1 ? 0 : double(x) * (double(in) - 1) / (double(out) - 1);
     if (mode == "pytorch_half_pixel") return double(in) * scale > 1 ? (double(x) + 0.5) / scale - 0.5 : 0;
     if (mode == "half_pixel_symmetric") {
       double adjust = double(out) / (scale * double(in)), center = double(in) / 2;

@@ -70,9 +70,9 @@ using Expected = std::vector<std::vector<std::optional<Number>>>;
 Expected evaluate(const Case& c);
 
 struct Options {
-  std::string isa;     ///< "" = best
-  std::string route;   ///< knobs
-  std::string tactic;  ///< "" = the first that takes the problem (by cost)
+  std::string isa = {};     ///< "" = best
+  std::string route = {};   ///< knobs
+  std::string tactic = {};  ///< "" = the first that takes the problem (by cost)
   int threads = 2;     ///< of the profile
 };
 struct Result {

@@ -27,8 +27,9 @@ double gatherCost(const Problem& p, int a, int64_t lanes) {
   Axes x(p);
   double points = 1, n = double(std::max<int64_t>(1, p.optOf(p.space[size_t(a)])));
   for (const KDim& d : p.space) points *= double(std::max<int64_t>(1, p.optOf(d)));
-  double load = x.ofIndices(a) ? 4.0 * double(lanes)
-                : p.operands[0].strides[size_t(x.inData(a))].is(1) ? 1.0 : 2.0 * double(lanes);
+  double load = x.ofIndices(a)                                     ? 4.0 * double(lanes)
+                : p.operands[0].strides[size_t(x.inData(a))].is(1) ? 1.0
+                                                                   : 2.0 * double(lanes);
   double store = 0;
   for (const Operand& o : p.operands)
     if (o.output) store += o.strides[size_t(a)].is(1) ? 1 : 2.0 * double(lanes);

@@ -16,7 +16,9 @@ using codegen::Problem;
 using codegen::ProblemKind;
 using ir::DType;
 
-bool isSigned(DType t) { return t == DType::kI8 || t == DType::kI16 || t == DType::kI32 || t == DType::kI64; }
+bool isSigned(DType t) {
+  return t == DType::kI8 || t == DType::kI16 || t == DType::kI32 || t == DType::kI64;
+}
 double taps(const Problem& p) {
   double n = 1;
   for (const KDim& d : p.getInts("kernel")) n *= double(p.optOf(d));
@@ -102,9 +104,20 @@ class Pool final : public CpuTactic {
     Monoid m;
 
     Window(Emitter& emitter, const Problem& problem, const Values& c, int a, int n, const Values& s, Value* active)
-        : e(emitter), p(problem), coord(c), axis(a), lanes(n), starts(s), mask(active), x(problem.operands[0]), dt(x.dtype),
-          max(problem.word("op") == "max"), include(!max && problem.getInt("include_pad") != 0), spatial(p.getInts("kernel").size()),
-          m(max ? monoid::extreme(emitter, registerType(emitter, dt), true, isSigned(dt)) : monoid::sum(emitter, registerType(emitter, dt))) {}
+        : e(emitter),
+          p(problem),
+          coord(c),
+          axis(a),
+          lanes(n),
+          starts(s),
+          mask(active),
+          x(problem.operands[0]),
+          dt(x.dtype),
+          max(problem.word("op") == "max"),
+          include(!max && problem.getInt("include_pad") != 0),
+          spatial(p.getInts("kernel").size()),
+          m(max ? monoid::extreme(emitter, registerType(emitter, dt), true, isSigned(dt))
+                : monoid::sum(emitter, registerType(emitter, dt))) {}
 
     const KDim& of(const char* what, size_t s) const { return p.getInts(what)[s]; }
     bool along(size_t s) const { return int(s) + 2 == axis; }
@@ -119,21 +132,21 @@ class Pool final : public CpuTactic {
     }
 
     // carried: an accumulator a vector, then (average along a spatial axis) a count a vector.
-    Values nest(size_t s, Value* index, Value* laneOrigin, Value* in, const Values& carried) {
-      if (s == spatial) return leaf(index, laneOrigin, in, carried);
+    Values nest(size_t sdex, Value* laneOrigin, Value* in, const Values& carried) {
+      if (s == spatial) return leaf(index, laneOrigin, carried);
       Value* stride = e.dim(x.strides[2 + s]);
       if (along(s))
         return e.loop(e.i64(0), e.dim(of("kernel", s)), 1, carried, [&](Value* t, const Values& acc) {
-          return nest(s + 1, index, e.mul(t, of("dilations", s)), in, acc);
+          return nest(s + 1, index, e.mul(t, of("dilations", s)), acc);
         });
       Value* at = origin(s, coord[2 + s]);
       auto [first, last] = range(s, at, e.dim(x.dims[2 + s]));
       return e.loop(first, last, 1, carried, [&](Value* t, const Values& acc) {
         Value* c = e.add(at, e.mul(t, of("dilations", s)));
-        return nest(s + 1, e.add(index, e.mul(c, stride)), laneOrigin, in, acc);
+        return nest(s + 1, e.add(index, e.mul(c, stride)), laneOrigin, acc);
       });
     }
-    Values leaf(Value* index, Value* tapOffset, Value* in, const Values& carried) {
+    Values leaf(Value* index, Value* tapOffset, const Values& carried) {
       Values out = carried;
       for (size_t u = 0; u < starts.size(); u++) {
         Value *first = starts[u], *step = e.i64(1), *active = mask;
@@ -147,7 +160,8 @@ class Pool final : public CpuTactic {
           active = andMask(e, inside, mask);
         }
         Value* stride = e.dim(x.strides[size_t(axis)]);
-        Value* v = loadLanes(e, dt, e.operand(0), e.add(index, e.mul(first, stride)), e.mul(step, stride), lanes, active);
+        Value* v =
+            loadLanes(e, dt, e.operand(0), e.add(index, e.mul(first, stride)), e.mul(step, stride), lanes, active);
         v = m.step({carried[u]}, {fromMemory(e, dt, v)})[0];
         // Lanes outside the input keep what they had; those outside the output do not matter.
         out[u] = axis >= 2 ? e.b.CreateSelect(active, v, carried[u]) : v;
@@ -171,7 +185,8 @@ class Pool final : public CpuTactic {
           c = e.loop(e.i64(0), e.dim(of("kernel", s)), 1, {c}, [&](Value* tap, const Values& acc) {
             Value* at = e.add(origin(s, starts[u]), e.mul(tap, of("dilations", s)));
             Value* in = e.b.CreateICmpSLT(iota(e, lanes, at, e.dim(of("strides", s))), splat(e, limit, lanes));
-            return Values{e.b.CreateSelect(in, e.b.CreateFAdd(acc[0], llvm::ConstantFP::get(vecType(t, lanes), 1)), acc[0])};
+            return Values{
+                e.b.CreateSelect(in, e.b.CreateFAdd(acc[0], llvm::ConstantFP::get(vecType(t, lanes), 1)), acc[0])};
           })[0];
           n = e.b.CreateFMul(n, c);
           continue;
@@ -188,11 +203,12 @@ class Pool final : public CpuTactic {
       Values carried;
       for (size_t u = 0; u < starts.size(); u++) carried.push_back(m.init(lanes)[0]);
       if (counts())
-        for (size_t u = 0; u < starts.size(); u++) carried.push_back(llvm::Constant::getNullValue(carried[0]->getType()));
+        for (size_t u = 0; u < starts.size(); u++)
+          carried.push_back(llvm::Constant::getNullValue(carried[0]->getType()));
       Value* index = e.i64(0);
       for (size_t a = 0; a < 2; a++)
         if (int(a) != axis) index = e.add(index, e.mul(coord[a], x.strides[a]));
-      Values done = nest(0, index, e.i64(0), nullptr, carried);
+      Values done = nest(0, index, e.i64(0), carried);
       Values r;
       for (size_t u = 0; u < starts.size(); u++) r.push_back(max ? done[u] : e.b.CreateFDiv(done[u], divisor(u, done)));
       return r;

@@ -21,7 +21,9 @@ std::optional<double> scaleOf(const Problem& p, size_t axis) {
   auto it = p.reals.find("scale" + std::to_string(axis));
   return it == p.reals.end() ? std::nullopt : std::optional(it->second);
 }
-int tapsOf(const Problem& p) { return p.word("mode") == "nearest" ? 1 : p.word("mode") == "linear" ? 2 : 4; }
+int tapsOf(const Problem& p) {
+  return p.word("mode") == "nearest" ? 1 : p.word("mode") == "linear" ? 2 : 4;
+}
 
 double resizeCost(const Problem& p, int axis, int64_t lanes) {
   size_t a = size_t(axis);
@@ -54,16 +56,19 @@ class Resize final : public CpuTactic {
   std::optional<std::string> refuses(const Problem& p, const MachineProfile& m) const override {
     if (auto r = pwRefuses(p, m)) return r;
     static const std::vector<std::string> modes = {"nearest", "linear", "cubic"};
-    static const std::vector<std::string> coordinates = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
-                                                         "asymmetric"};
-    auto known = [](const std::vector<std::string>& list, const std::string& s) { return std::find(list.begin(), list.end(), s) != list.end(); };
+    static const std::vector<std::string> coordinates = {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",
+                                                         "align_corners", "asymmetric"};
+    auto known = [](const std::vector<std::string>& list, const std::string& s) {
+      return std::find(list.begin(), list.end(), s) != list.end();
+    };
     if (!known(modes, p.word("mode"))) return "mode " + p.word("mode");
     if (!known(coordinates, p.word("coordinates"))) return "coordinates " + p.word("coordinates");
     DType t = p.operands[0].dtype;
     bool half = t == DType::kF32 || t == DType::kF16 || t == DType::kBF16;
     if (p.word("mode") != "nearest" && !half) return fmt::format("interpolation of {}", ir::dtypeName(t));
     for (size_t a = 0; a < p.space.size(); a++)
-      if (scaleOf(p, a) && (p.maxOf(p.operands[0].dims[a]) > INT32_MAX || p.maxOf(p.space[a]) > INT32_MAX)) return "an axis beyond 2^31";
+      if (scaleOf(p, a) && (p.maxOf(p.operands[0].dims[a]) > INT32_MAX || p.maxOf(p.space[a]) > INT32_MAX))
+        return "an axis beyond 2^31";
     return {};
   }
   Config configure(const Problem& p, const MachineProfile& m, knobs::LayerKnobs& k) const override {
@@ -133,8 +138,8 @@ class Resize final : public CpuTactic {
   }
 
  private:
-  static Value* value(Emitter& e, const Problem& p, int axis, const std::vector<std::pair<Value*, Value*>>& corners, Value* start,
-                      int lanes, Value* mask) {
+  static Value* value(Emitter& e, const Problem& p, int axis, const std::vector<std::pair<Value*, Value*>>& corners,
+                      Value* start, int lanes, Value* mask) {
     const Operand& x = p.operands[0];
     bool resized = axis >= 0 && scaleOf(p, size_t(axis));
     Value* stride = axis < 0 ? e.i64(0) : e.dim(x.strides[size_t(axis)]);
@@ -145,7 +150,8 @@ class Resize final : public CpuTactic {
       for (size_t t = 0; t < (resized ? along.index.size() : 1); t++) {
         Value* v;
         if (resized)
-          v = gatherLanes(e, x.dtype, e.operand(0), e.add(splat(e, index, lanes), e.mul(along.index[t], splat(e, stride, lanes))), lanes, mask);
+          v = gatherLanes(e, x.dtype, e.operand(0),
+                          e.add(splat(e, index, lanes), e.mul(along.index[t], splat(e, stride, lanes))), lanes, mask);
         else
           v = loadLanes(e, x.dtype, e.operand(0), e.add(index, e.mul(start, stride)), stride, lanes, mask);
         v = fromMemory(e, x.dtype, v);

@@ -96,7 +96,8 @@ Value* loadVector(Emitter& e, llvm::Type* element, Value* ptr, int lanes, Value*
   return e.b.CreateMaskedLoad(t, ptr, align, mask, fill);
 }
 namespace {
-Value* lanesFrom(Emitter& e, DType t, int lanes, Value* mask, llvm::Constant* fill, const std::function<Value*(int)>& address) {
+Value* lanesFrom(Emitter& e, DType t, int lanes, Value* mask, llvm::Constant* fill,
+                 const std::function<Value*(int)>& address) {
   llvm::Type* type = memoryType(e, t);
   llvm::Align align(uint64_t(elementBytes(t)));
   Value* dummy = mask ? e.constantData(fill ? fill : llvm::Constant::getNullValue(type), "fill") : nullptr;
@@ -110,11 +111,14 @@ Value* lanesFrom(Emitter& e, DType t, int lanes, Value* mask, llvm::Constant* fi
   return v;
 }
 }  // namespace
-Value* loadLanes(Emitter& e, DType t, Value* base, Value* index, Value* stride, int lanes, Value* mask, llvm::Constant* fill) {
+Value* loadLanes(Emitter& e, DType t, Value* base, Value* index, Value* stride, int lanes, Value* mask,
+                 llvm::Constant* fill) {
   int bytes = elementBytes(t);
   if (auto* s = Emitter::constant(stride); s && s->isOne())
-    return loadVector(e, memoryType(e, t), e.at(base, index, bytes), lanes, mask, fill ? splat(e, fill, lanes) : nullptr);
-  return lanesFrom(e, t, lanes, mask, fill, [&](int l) { return e.at(base, e.add(index, e.mul(e.i64(l), stride)), bytes); });
+    return loadVector(e, memoryType(e, t), e.at(base, index, bytes), lanes, mask,
+                      fill ? splat(e, fill, lanes) : nullptr);
+  return lanesFrom(e, t, lanes, mask, fill,
+                   [&](int l) { return e.at(base, e.add(index, e.mul(e.i64(l), stride)), bytes); });
 }
 Value* gatherLanes(Emitter& e, DType t, Value* base, Value* index, int lanes, Value* mask, llvm::Constant* fill) {
   return lanesFrom(e, t, lanes, mask, fill, [&](int l) {

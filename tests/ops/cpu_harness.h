@@ -73,7 +73,7 @@ struct Options {
   std::string isa = {};     ///< "" = best
   std::string route = {};   ///< knobs
   std::string tactic = {};  ///< "" = the first that takes the problem (by cost)
-  int threads = 2;     ///< of the profile
+  int threads = 2;          ///< of the profile
 };
 struct Result {
   int32_t status = 0;

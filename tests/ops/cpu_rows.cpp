@@ -73,7 +73,7 @@ TEST(CpuReduce, EmptyAxes) {
 }
 TEST(CpuReduce, Integers) {
   for (DType t : {DType::kI32, DType::kI64, DType::kU8, DType::kI8})
-    for (const std::string& op : {"sum", "max", "min", "prod", "l1", "sumsq", "argmax", "argmin"}) {
+    for (const char* op : {"sum", "max", "min", "prod", "l1", "sumsq", "argmax", "argmin"}) {
       Case c = reduction(op, {3, 41}, {0, 1}, {0, 1}, t);
       c.fill(g_rng, t == DType::kU8 ? 0 : -3, 3);
       checkAll(c);

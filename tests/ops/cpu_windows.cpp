@@ -25,13 +25,16 @@ void finishWithAcc(Case& c, DType t, const Ints& space, bool last) {
   p.operands.push_back(operand(t, layout(space, last), true));
   p.epilogue.outputs = {p.epilogue.add({PwOp::kAcc, t})};
 }
-Case pool(const std::string& op, const Ints& x, const Ints& kernel, const Ints& strides, const Ints& dilations, const Ints& pads, bool last,
-          int64_t include = 0, int64_t extra = 0, DType t = DType::kF32) {
+Case pool(const std::string& op, const Ints& x, const Ints& kernel, const Ints& strides, const Ints& dilations,
+          const Ints& pads, bool last, int64_t include = 0, int64_t extra = 0, DType t = DType::kF32) {
   Case c;
   Problem& p = c.problem;
   p.kind = ProblemKind::kPool;
   p.words["op"] = op;
-  p.ints = {{"kernel", kdims(kernel)}, {"strides", kdims(strides)}, {"dilations", kdims(dilations)}, {"pads", kdims(pads)},
+  p.ints = {{"kernel", kdims(kernel)},
+            {"strides", kdims(strides)},
+            {"dilations", kdims(dilations)},
+            {"pads", kdims(pads)},
             {"include_pad", {KDim(include)}}};
   p.anchors = 1;
   p.operands = {anchor(t, x, layout(x, last))};
@@ -68,7 +71,8 @@ TEST(CpuPool, WindowsBeyondThePaddedInputOfCeilMode) {
   for (const char* op : {"max", "average"})
     for (bool last : {false, true})
       for (int64_t include : {0, 1})
-        if (op[0] == 'a' || !include) checkAll(pool(op, {1, 6, 8, 8}, {3, 3}, {2, 2}, {1, 1}, {0, 0, 0, 0}, last, include, 1));
+        if (op[0] == 'a' || !include)
+          checkAll(pool(op, {1, 6, 8, 8}, {3, 3}, {2, 2}, {1, 1}, {0, 0, 0, 0}, last, include, 1));
 }
 TEST(CpuPool, Integers) {
   Case c = pool("max", {1, 20, 6, 9}, {2, 2}, {1, 1}, {1, 1}, {0, 0, 0, 0}, true, 0, 0, DType::kU8);
@@ -99,7 +103,8 @@ Case resize(const std::string& mode, const std::string& coordinates, const std::
 }
 TEST(CpuResize, ModesAndCoordinates) {
   for (const char* mode : {"nearest", "linear", "cubic"})
-    for (const char* coordinates : {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"})
+    for (const char* coordinates :
+         {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"})
       for (bool last : {false, true}) {
         checkAll(resize(mode, coordinates, "round_prefer_floor", {1, 19, 5, 9}, {1, 1, 2, 2}, last), {}, 1e-5);
         checkAll(resize(mode, coordinates, "floor", {1, 3, 6, 11}, {1, 1, 1.7, 2.6}, last), {}, 1e-5);
@@ -109,7 +114,8 @@ TEST(CpuResize, ModesAndCoordinates) {
 TEST(CpuResize, NearestModes) {
   for (const char* n : {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"})
     for (bool last : {false, true})
-      for (double s : {0.5, 1.5, 2.0, 3.0}) checkAll(resize("nearest", "half_pixel", n, {1, 18, 6, 8}, {1, 1, s, s}, last));
+      for (double s : {0.5, 1.5, 2.0, 3.0})
+        checkAll(resize("nearest", "half_pixel", n, {1, 18, 6, 8}, {1, 1, s, s}, last));
 }
 TEST(CpuResize, OneAxisOtherTypesAndChannels) {
   checkAll(resize("linear", "half_pixel", "floor", {1, 4, 33}, {1, 1, 2.5}, false), {}, 1e-5);
@@ -159,6 +165,8 @@ TEST(CpuGather, IndicesOutsideFailTheKernel) {
         EXPECT_EQ(run(c, {.isa = isa}).status, 1) << axis << " " << bad << " " << isa;
       }
 }
-TEST(CpuGather, LargeTablesInTasks) { checkAll(gather({1000, 384}, {128}, 0)); }
+TEST(CpuGather, LargeTablesInTasks) {
+  checkAll(gather({1000, 384}, {128}, 0));
+}
 }  // namespace
 }  // namespace rutter::cputest

@@ -119,7 +119,7 @@ class Pool final : public CpuTactic {
           m(max ? monoid::extreme(emitter, registerType(emitter, dt), true, isSigned(dt))
                 : monoid::sum(emitter, registerType(emitter, dt))) {}
 
-    const KDim& of(const char* what, size_t s) const { return p.getInts(what)[s]; }
+    Values nest(size_t s, Value* index, Value* laneOrigin, const Values& carried) {
     bool along(size_t s) const { return int(s) + 2 == axis; }
     // Input coordinate of tap 0.
     Value* origin(size_t s, Value* o) const { return e.sub(e.mul(o, of("strides", s)), e.dim(of("pads", s))); }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "tuner/cache.h"
 
@@ -390,8 +391,14 @@ void Search::publish(std::vector<ConfirmRecord> confirmed) {
   journal_.sync();
   const bool anyOk = known_.empty() || std::any_of(known_.begin(), known_.end(),
                                                    [](const auto& c) { return c.second.status == Status::kOk; });
-  if (!config_.saveEngine.empty() && (best || (anyOk && baseline_.status == Status::kOk)))
-    runner_.save(w.iter, w.route, config_.saveEngine);
+  if (config_.saveEngine.empty() || !(best || (anyOk && baseline_.status == Status::kOk))) return;
+  if (!isSaved(w.engineHash)) runner_.save(w.iter, w.route, config_.saveEngine);
+}
+
+// A continued search finds its winner where it left it.
+bool Search::isSaved(const std::string& hash) const {
+  std::ifstream in(config_.saveEngine, std::ios::binary);
+  return in && hashBytes(std::string((std::istreambuf_iterator<char>(in)), {})).hex() == hash;
 }
 
 TuneResult Search::summary() {

@@ -123,6 +123,7 @@ class Search {
   void tell(const Tell& t);
   void noteEvents();
   void publish(std::vector<ConfirmRecord> confirmed);
+  bool isSaved(const std::string& hash) const;
   TuneResult summary();
   void progress(const char* phase);
   double processSeconds() const;

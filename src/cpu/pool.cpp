@@ -119,7 +119,7 @@ class Pool final : public CpuTactic {
           m(max ? monoid::extreme(emitter, registerType(emitter, dt), true, isSigned(dt))
                 : monoid::sum(emitter, registerType(emitter, dt))) {}
 
-    Values nest(size_t s, Value* index, Value* laneOrigin, const Values& carried) {
+    const KDim& of(const char* what, size_t s) const { return p.getInts(what)[s]; }
     bool along(size_t s) const { return int(s) + 2 == axis; }
     // Input coordinate of tap 0.
     Value* origin(size_t s, Value* o) const { return e.sub(e.mul(o, of("strides", s)), e.dim(of("pads", s))); }
@@ -132,21 +132,21 @@ class Pool final : public CpuTactic {
     }
 
     // carried: an accumulator a vector, then (average along a spatial axis) a count a vector.
-    Values nest(size_t sdex, Value* laneOrigin, Value* in, const Values& carried) {
-      if (s == spatial) return leaf(index, laneOrigin, carried);
+    Values nest(size_t s, Value* index, Value* laneOrigin, Value* in, const Values& carried) {
+      if (s == spatial) return leaf(index, laneOrigin, in, carried);
       Value* stride = e.dim(x.strides[2 + s]);
       if (along(s))
         return e.loop(e.i64(0), e.dim(of("kernel", s)), 1, carried, [&](Value* t, const Values& acc) {
-          return nest(s + 1, index, e.mul(t, of("dilations", s)), acc);
+          return nest(s + 1, index, e.mul(t, of("dilations", s)), in, acc);
         });
       Value* at = origin(s, coord[2 + s]);
       auto [first, last] = range(s, at, e.dim(x.dims[2 + s]));
       return e.loop(first, last, 1, carried, [&](Value* t, const Values& acc) {
         Value* c = e.add(at, e.mul(t, of("dilations", s)));
-        return nest(s + 1, e.add(index, e.mul(c, stride)), laneOrigin, acc);
+        return nest(s + 1, e.add(index, e.mul(c, stride)), laneOrigin, in, acc);
       });
     }
-    Values leaf(Value* index, Value* tapOffset, const Values& carried) {
+    Values leaf(Value* index, Value* tapOffset, Value* in, const Values& carried) {
       Values out = carried;
       for (size_t u = 0; u < starts.size(); u++) {
         Value *first = starts[u], *step = e.i64(1), *active = mask;
@@ -208,7 +208,7 @@ class Pool final : public CpuTactic {
       Value* index = e.i64(0);
       for (size_t a = 0; a < 2; a++)
         if (int(a) != axis) index = e.add(index, e.mul(coord[a], x.strides[a]));
-      Values done = nest(0, index, e.i64(0), carried);
+      Values done = nest(0, index, e.i64(0), nullptr, carried);
       Values r;
       for (size_t u = 0; u < starts.size(); u++) r.push_back(max ? done[u] : e.b.CreateFDiv(done[u], divisor(u, done)));
       return r;

@@ -182,6 +182,37 @@ void lowerPool(ProblemBuilder& b) {
   b.anchor(X);
 }
 
+namespace {
+// Nearest neighbour by whole factors repeats elements: a copy whose output axes are cut in two, the inner one read with
+// stride 0. Source index floor(x / factor) is what asymmetric + floor means, and what half_pixel means with either rounding.
+bool repeatRows(ProblemBuilder& b, const Value* X) {
+  const std::string &c = b.words["coordinates"], &r = b.words["nearest_mode"];
+  bool floors = (c == "asymmetric" && r == "floor") || ((c == "half_pixel" || c == "pytorch_half_pixel") && r.rfind("round_prefer", 0) == 0);
+  if (!floors || !b.group.nodes.empty()) return false;
+  const Value* Y = b.group.anchor->outputs[0];
+  const Placement &px = b.storage.of(X), &py = b.storage.of(Y);
+  Dims space, in, out;
+  for (size_t a = 0; a < X->type.rank(); a++) {
+    auto it = b.reals.find("scale" + std::to_string(a));
+    double scale = it == b.reals.end() ? 1 : it->second;
+    int64_t factor = int64_t(scale);
+    if (scale != double(factor) || factor < 1 || !(Y->type.dims[a] == X->type.dims[a] * Dim(factor))) return false;
+    space.insert(space.end(), {X->type.dims[a], Dim(factor)});
+    in.insert(in.end(), {px.strides[a], Dim(0)});
+    out.insert(out.end(), {py.strides[a] * Dim(factor), py.strides[a]});
+  }
+  b.kind = ProblemKind::kLoop;
+  b.words.clear();
+  b.reals.clear();
+  b.space = space;
+  b.inputs.push_back({X, {}, in, px.offset});
+  b.outs.push_back({Y, {}, out, py.offset, true});
+  b.epilogue.outputs = {b.epilogue.load(0, X->type.dtype)};
+  b.normalise(b.outs[0].strides);
+  return true;
+}
+}  // namespace
+
 void lowerResize(ProblemBuilder& b) {
   const Node& n = *b.group.anchor;
   b.kind = ProblemKind::kResize;
@@ -219,6 +250,7 @@ void lowerResize(ProblemBuilder& b) {
     }
     if (scale != 1) b.reals["scale" + std::to_string(a)] = scale;
   }
+  if (b.words["mode"] == "nearest" && repeatRows(b, X)) return;
   epilogueFromAcc(b, b.epilogue.add({PwOp::kAcc, Y->type.dtype}));
   b.anchor(X);
 }

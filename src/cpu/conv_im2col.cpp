@@ -219,6 +219,9 @@ class ConvIm2col final : public CpuTactic {
     std::string why;
     auto v = convView(p, &why);
     if (!v) return why;
+    // Wrong answers were measured for it (opennsfw, resnet50); the direct kernel takes these.
+    if (kind_ == ProblemKind::kConv && v->kh == 1 && v->kw == 1 && (v->sh != 1 || v->sw != 1))
+      return "a strided convolution of one tap";
     if (kind_ == ProblemKind::kDeconv && (v->dh != 1 || v->dw != 1)) return "a dilated transposed convolution";
     return pwRefuses(p, m);
   }

@@ -29,12 +29,13 @@ Value* anyLane(Emitter& e, Value* v, Value* mask = nullptr);
 
 /// `lanes` neighbours at `ptr`, as they are in memory; inactive lanes give `fill` (null: zero) and are not touched.
 Value* loadVector(Emitter& e, llvm::Type* element, Value* ptr, int lanes, Value* mask = nullptr, Value* fill = nullptr);
-/// Elements base[index + l * stride] of dtype `t` in memory form, lane by lane unless stride is the constant 1. Inactive
-/// lanes read `fill` (a constant; null: zero) from elsewhere.
+/// Elements base[index + l * stride] of dtype `t` in memory form, lane by lane unless stride is the constant 1.
+/// Inactive lanes read `fill` (a constant; null: zero) from elsewhere.
 Value* loadLanes(Emitter& e, ir::DType t, Value* base, Value* index, Value* stride, int lanes, Value* mask,
                  llvm::Constant* fill = nullptr);
 /// Elements base[index[l]]; index: <lanes x i64>.
-Value* gatherLanes(Emitter& e, ir::DType t, Value* base, Value* index, int lanes, Value* mask, llvm::Constant* fill = nullptr);
+Value* gatherLanes(Emitter& e, ir::DType t, Value* base, Value* index, int lanes, Value* mask,
+                   llvm::Constant* fill = nullptr);
 void storeVector(Emitter& e, Value* v, Value* ptr, Value* mask = nullptr);
 /// Between memory and registers (bool, f16, bf16 change; all else passes).
 Value* fromMemory(Emitter& e, ir::DType t, Value* v);

@@ -161,6 +161,8 @@ TEST(Conv, Im2colTakesEveryLayout) {
       s.planarOut = layout & 2;
       Case c = convCase(s, true, true, true);
       SCOPED_TRACE(c.problem.print());
+      // Strided convolutions of one tap are refused (conv_im2col.cpp).
+      if (s.kh == 1 && s.kw == 1 && (s.sh != 1 || s.sw != 1)) continue;
       for (const std::string& isa : isas()) check(c, {.isa = isa, .tactic = "conv_im2col"}, 2e-5);
       if (layout == 0 || layout == 3)
         check(spatialParams(s), {.isa = layout ? "" : "avx2", .tactic = "conv_im2col"}, 2e-5);

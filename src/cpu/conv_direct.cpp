@@ -76,7 +76,9 @@ class ConvDirect final : public CpuTactic {
       steps += double(h) / double(q.tileH) * (rows * double(q.sum(f)) + overhead);
     }
     steps *= double(p.optOf(q.v.n) * q.v.groups);
-    double copied = q.copy ? double(p.optOf(q.v.ih) * p.optOf(q.v.iw) * p.optOf(q.v.n) * q.v.ic.value) * 8 : 0;
+    // Of one tap only the pixels that are read.
+    int64_t pixels = q.v.taps() == 1 ? p.optOf(q.v.oh) * p.optOf(q.v.ow) : p.optOf(q.v.ih) * p.optOf(q.v.iw);
+    double copied = q.copy ? double(pixels * p.optOf(q.v.n) * q.v.ic.value) * 4 : 0;
     return steps / kVectorFmaPerSecond + (p.bytes() + copied) / kBytesPerSecond;
   }
   Lowering lower(const Problem& p, const Config& c) const override { return ConvPlan(p, c).lower(); }

@@ -219,9 +219,6 @@ class ConvIm2col final : public CpuTactic {
     std::string why;
     auto v = convView(p, &why);
     if (!v) return why;
-    // Wrong answers were measured for it (opennsfw, resnet50); the direct kernel takes these.
-    if (kind_ == ProblemKind::kConv && v->kh == 1 && v->kw == 1 && (v->sh != 1 || v->sw != 1))
-      return "a strided convolution of one tap";
     if (kind_ == ProblemKind::kDeconv && (v->dh != 1 || v->dw != 1)) return "a dilated transposed convolution";
     return pwRefuses(p, m);
   }
@@ -284,7 +281,7 @@ class ConvIm2col final : public CpuTactic {
     }
     // Stores that are scattered element by element.
     bool contiguous = outputsContiguous(p, q.v.wAxis) && q.phases[0].w.step == 1;
-    steps += outputs * (contiguous ? 1.0 / isa.lanes : 2);
+    steps += outputs * (contiguous ? 1.0 / isa.lanes : 4);
     return steps * double(p.optOf(q.v.n)) / kVectorFmaPerSecond + p.bytes() / kBytesPerSecond;
   }
   Lowering lower(const Problem& p, const Config& c) const override {

@@ -63,7 +63,8 @@ Value* tailMask(Emitter& e, Value* count, int lanes) {
     for (int i = 0; i < lanes; i++) bits.push_back(e.b.getInt1(i < c->getSExtValue()));
     return llvm::ConstantVector::get(bits);
   }
-  if (e.avx512() && lanes <= 64) {  // bzhi and kmov; a compare of vectors would need the lane numbers in a register
+  count = e.min(count, e.i64(lanes));  // bzhi looks at eight bits of it, a shift at six
+  if (e.avx512() && lanes <= 64) {     // bzhi and kmov; a compare of vectors would need the lane numbers in a register
     auto* all = e.b.getInt64(~0ull);
     Value* bits = e.has(CpuFeature::kBmi2) ? e.b.CreateIntrinsic(llvm::Intrinsic::x86_bmi_bzhi_64, {}, {all, count})
                                            : e.b.CreateNot(e.b.CreateShl(all, count));

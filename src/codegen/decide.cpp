@@ -26,7 +26,7 @@ void refuseTactic(ProblemKind kind, knobs::LayerKnobs& k, const std::string& rea
   if (kind == ProblemKind::kGemm) k.refuse(knob::gemm_tactic, reason);
 }
 
-/// Schedule of a layer's launches: the tactic's own choice, unless a knob says otherwise.
+/// Schedule of a layer's launches and where it may write: the tactic's own choice, unless a knob says otherwise.
 void scheduleLaunches(Layer& layer, const knobs::Route& route) {
   knobs::LayerKnobs k(route, layer.group.origins, layer.group.anchorOrigin);
   auto schedule = k.get(knob::threads_schedule);
@@ -37,9 +37,11 @@ void scheduleLaunches(Layer& layer, const knobs::Route& route) {
   for (LaunchSpec& l : layer.lowering.launches) {
     if (schedule != "auto") l.schedule = schedule == "static" ? 0 : schedule == "interleaved" ? 1 : 2;
     if (grain) l.grain = *grain;
-    if (limit) l.maxThreads = int(*limit);
+    if (limit) l.maxThreads = l.maxThreads ? std::min(l.maxThreads, int(*limit)) : int(*limit);
     if (serial) l.maxThreads = 1;
   }
+  if (layer.lowered.problem.kind == ProblemKind::kLoop && layer.tactic->allowsInPlace())
+    layer.mayOverwrite = *k.get(knob::memory_in_place);
   layer.reads.insert(k.reads().begin(), k.reads().end());
 }
 
@@ -191,6 +193,7 @@ Decision decide(std::unique_ptr<ir::Graph> graph, const knobs::Route& route, con
       l.kernelKey = hashBytes(w.bytes());
       all.put(l.kernelKey.lo);
       all.put(l.kernelKey.hi);
+      all.put(l.mayOverwrite);
       for (size_t i = 0; i < l.lowered.operands.size(); i++) {
         const auto& s = l.lowered.operands[i];
         if (s.root->constant) {

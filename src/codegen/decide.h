@@ -19,6 +19,7 @@ struct Layer {
   const Tactic* tactic = nullptr;   ///< null: reference node
   Config config;
   Lowering lowering;
+  bool mayOverwrite = false;        ///< the output may take the memory of an input that dies here, if points match
   std::vector<std::string> knobsRead;  ///< names with dashes
   std::vector<std::string> refusals;   ///< "-gemm:tile_m=28: reason", "tactic conv_direct: reason"
   std::set<knobs::KnobId> reads;

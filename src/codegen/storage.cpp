@@ -118,7 +118,16 @@ const Placement& Storage::of(const Value* v) const {
   return it->second;
 }
 bool Storage::isInPlace(const Node* concat, size_t i) const { return inPlace_.count({concat, i}) > 0; }
-void Storage::note(const Node& n, const knobs::LayerKnobs& k) { reads_[n.name].insert(k.reads().begin(), k.reads().end()); }
+void Storage::note(const Node& n, const knobs::LayerKnobs& k) {
+  reads_[n.name].insert(k.reads().begin(), k.reads().end());
+  // A view or Concat may end up without a layer of its own: whoever computes its inputs shows the knob.
+  if (!isViewOp(n) && n.op != "Concat") return;
+  for (const Value* v : n.inputs) {
+    if (!v || !v->producer) continue;
+    const auto& known = reads_[v->producer->name];
+    if (!std::includes(known.begin(), known.end(), k.reads().begin(), k.reads().end())) note(*v->producer, k);
+  }
+}
 
 // A value whose producer can be told where to write: computed by a kernel of ours, not a model output, not placed yet.
 bool Storage::movable(const Value* v) const {

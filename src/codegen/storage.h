@@ -40,7 +40,8 @@ class Storage {
   bool isFree(const ir::Node* n) const { return free_.count(n) > 0; }
   /// The inputs of a Concat that its producers wrote in place (by input index).
   bool isInPlace(const ir::Node* concat, size_t input) const;
-  const std::map<std::string, std::set<knobs::KnobId>>& reads() const { return reads_; }  ///< by node name
+  /// By node name: what decided about a node, or about the views and concatenations that read it.
+  const std::map<std::string, std::set<knobs::KnobId>>& reads() const { return reads_; }
 
  private:
   void placeBackwards();

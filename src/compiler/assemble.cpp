@@ -178,9 +178,7 @@ int Assembler::bufferOf(const Value* root) {
 // A loop may write over an input that dies here if each point reads exactly the element that it writes.
 bool Assembler::inPlace(const Layer& l, int at, const Value* out) {
   const auto& p = l.lowered.problem;
-  if (p.kind != codegen::ProblemKind::kLoop || !l.tactic->allowsInPlace() || buffers_.count(out)) return false;
-  knobs::LayerKnobs k(o_.route, l.group.origins, l.group.anchorOrigin);
-  if (!*k.get(knob::memory_in_place)) return false;
+  if (!l.mayOverwrite || buffers_.count(out)) return false;
   int o = p.firstOutput();
   while (o < int(p.operands.size()) && l.lowered.operands[o].root != out) o++;
   if (o == int(p.operands.size()) || l.lowered.operands[o].value != out) return false;

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <set>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "codegen/memory.h"
@@ -55,22 +56,30 @@ Decided decideModel(const frontend::Model& model, const BuildOptions& o) {
   const auto& registry = knobs::Registry::builtin();
   for (const auto& s : knobs::unmatchedScopes(o.route, origins)) d.warnings.push_back(knobs::describe(s, registry));
   // Knobs that passes read belong to the layers whose origins they were read at.
-  std::set<knobs::KnobId> readSomewhere;
-  for (auto& [origin, ids] : ctx.reads) readSomewhere.insert(ids.begin(), ids.end());
+  for (auto& [origin, ids] : ctx.reads) d.reads.insert(ids.begin(), ids.end());
   for (codegen::Layer& l : d.decision.layers) {
     std::set<knobs::KnobId> ids = l.reads;
     for (const std::string& origin : l.group.origins)
       if (auto it = ctx.reads.find(origin); it != ctx.reads.end()) ids.insert(it->second.begin(), it->second.end());
-    readSomewhere.insert(ids.begin(), ids.end());
+    d.reads.insert(ids.begin(), ids.end());
     l.knobsRead.clear();
     for (knobs::KnobId id : ids) l.knobsRead.push_back(registry[id].name);
     for (const auto& r : ctx.refusals)
       if (std::find(l.group.origins.begin(), l.group.origins.end(), r.origin) != l.group.origins.end())
         l.refusals.push_back(fmt::format("{}={}: {}", registry[r.refusal.knob].name, r.refusal.value, r.refusal.reason));
   }
-  for (knobs::KnobId id : modelWideKnobs()) readSomewhere.insert(id);
+  // Knobs of the whole engine change its memory plan, not its layers.
+  const auto wide = knobs::LayerKnobs::modelWide(o.route);
+  ByteWriter hash;
+  hash.put(d.decision.hash.lo);
+  hash.put(d.decision.hash.hi);
+  for (knobs::KnobId id : modelWideKnobs()) {
+    d.reads.insert(id);
+    hash.put(wide.valueText(id));
+  }
+  d.decision.hash = hashBytes(hash.bytes());
   for (const knobs::Assignment& a : o.route.assignments())
-    if (!readSomewhere.count(a.knob))
+    if (!d.reads.count(a.knob))
       d.warnings.push_back(fmt::format("no layer of this model reads {}: the assignment has no effect", registry[a.knob].name));
   if (o.strictRoutes && !d.warnings.empty()) throw UserError("--strictRoutes: {}", d.warnings.front());
   return d;

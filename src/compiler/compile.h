@@ -2,6 +2,7 @@
 // Model + route + profile -> engine: the driver that puts the rooms in a row.
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct Decided {
   codegen::Decision decision;
   codegen::MachineProfile machine;
   const codegen::Target* target = nullptr;
+  std::set<knobs::KnobId> reads;      ///< by layers, by passes (nodes that are gone included), by the whole engine
   std::vector<std::string> warnings;  ///< unmatched scopes, wishes that nobody took
 };
 Decided decideModel(const frontend::Model& model, const BuildOptions& o);

@@ -70,9 +70,7 @@ Emitter::Emitter(const codegen::MachineProfile& m, const codegen::Config& c, con
   llvm::TargetOptions options;
   options.LoopAlignment = unsigned(valueOr(config_, "align_loops", 64));
   options.FunctionSections = false;
-  auto level = valueOr(config_, "opt", 2) >= 3   ? llvm::CodeGenOptLevel::Aggressive
-               : valueOr(config_, "opt", 2) == 1 ? llvm::CodeGenOptLevel::Less
-                                                 : llvm::CodeGenOptLevel::Default;
+  auto level = valueOr(config_, "opt", 2) >= 3 ? llvm::CodeGenOptLevel::Aggressive : llvm::CodeGenOptLevel::Default;
   tm_.reset(t->createTargetMachine(kTriple, "x86-64", featureString(CpuFeatures(machine_.features)), options,
                                    llvm::Reloc::PIC_, llvm::CodeModel::Small, level));
   module_->setDataLayout(tm_->createDataLayout());

@@ -41,6 +41,8 @@ class Loop final : public CpuTactic {
   double cost(const Problem& p, const Config& c, const MachineProfile& m) const override {
     return estimate(m, cheapestAxis(p, c.get("lanes")).second, p.bytes());
   }
+  // Every vector of points is read before it is written.
+  bool allowsInPlace() const override { return true; }
   codegen::Lowering lower(const Problem& p, const Config& c) const override {
     return oneLaunch(p, Rows::fromConfig(p, c).tasks(p));
   }

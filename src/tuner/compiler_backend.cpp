@@ -6,7 +6,6 @@
 
 #include "base/bytes.h"
 #include "base/fingerprint.h"
-#include "compiler/assemble.h"
 #include "compiler/compile.h"
 #include "ops/op.h"
 #include "runtime/context.h"
@@ -110,7 +109,7 @@ class CompilerBackend : public Backend {
     SteadyClock clock;
     const double begin = clock.now();
     compiler::Decided d = compiler::decideModel(model_, build_);
-    default_ = decisionOf(d, build_.route);
+    default_ = decisionOf(d);
     result_ = compiler::buildEngine(model_, build_, std::move(d), kernels_);
     checkWorkspace(result_);
     buildMs_ = (clock.now() - begin) * 1000;
@@ -138,7 +137,7 @@ class CompilerBackend : public Backend {
   Decision decide(const std::string& route) override {
     compiler::BuildOptions b = build_;
     b.route = knobs::Route::parse(route);
-    return decisionOf(compiler::decideModel(model_, b), b.route);
+    return decisionOf(compiler::decideModel(model_, b));
   }
   void writeDefault(const std::string& path) const override { writePlain(result_.parts, path); }
 
@@ -207,19 +206,11 @@ class CompilerBackend : public Backend {
   }
 
  private:
-  Decision decisionOf(const compiler::Decided& d, const knobs::Route& route) const {
+  static Decision decisionOf(const compiler::Decided& d) {
     Decision out;
     std::set<std::string> read;
-    for (const codegen::Layer& l : d.decision.layers) read.insert(l.knobsRead.begin(), l.knobsRead.end());
-    // Knobs of the whole engine are read when it is put together, after the layers have been decided.
-    std::string all = d.decision.hash.hex();
-    const knobs::LayerKnobs wide = knobs::LayerKnobs::modelWide(route);
-    for (knobs::KnobId k : compiler::modelWideKnobs()) {
-      const std::string& name = knobs::Registry::builtin()[k].name;
-      all += name + "=" + wide.valueText(k);
-      read.insert(name);
-    }
-    out.hash = hashBytes(all).hex();
+    for (knobs::KnobId k : d.reads) read.insert(knobs::Registry::builtin()[k].name);
+    out.hash = d.decision.hash.hex();
     out.knobsRead = {read.begin(), read.end()};
     return out;
   }

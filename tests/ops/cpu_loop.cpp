@@ -56,7 +56,7 @@ TEST(CpuLoop, ManyRowsOverSeveralTasks) {
   std::vector<int64_t> s = {37, 3, 41};
   for (const char* route :
        {"", "-pointwise:task_bytes=4096", "-pointwise:unroll=8", "-pointwise:tail=scalar", "-pointwise:tail=mask",
-        "-codegen:vector=128", "-codegen:vector=256", "-codegen:passes=off -codegen:opt=1", "-codegen:contract=off"})
+        "-codegen:vector=128", "-codegen:vector=256", "-codegen:passes=off -codegen:opt=3", "-codegen:contract=off"})
     checkAll(three(s, {dense(s), {0, 0, 1}, {1, 0, 0}}, dense(s)), {.route = route});
   std::vector<int64_t> big = {20000};
   for (const char* route : {"", "-pointwise:task_bytes=4096"})

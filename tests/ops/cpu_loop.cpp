@@ -106,6 +106,19 @@ TEST(CpuLoop, Transpositions) {
     }
   }
 }
+TEST(CpuLoop, TransposingTilesWithProgramsAndBroadcasts) {
+  for (auto [a, b] : {std::pair<int64_t, int64_t>{16, 16}, {64, 96}, {3, 50}, {50, 3}, {33, 17}, {1, 20}, {100, 130}}) {
+    // out[n, a, b] = x[n, b, a] * bias[b] + y[a]
+    for (const char* route : {"", "-pointwise:tile=4", "-pointwise:tile=8 -pointwise:task_bytes=4096"})
+      for (const char* tactic : {"transpose", "loop"}) {
+        if (a == 1 && tactic[0] == 't') continue;
+        checkAll(three({2, a, b}, {{a * b, 1, a}, {0, 0, 1}, {0, 1, 0}}, dense({2, a, b})),
+                 {.route = route, .tactic = tactic});
+      }
+  }
+  EXPECT_EQ(compile(three({2, 64, 64}, {{4096, 1, 64}, {0, 0, 1}, {0, 1, 0}}, dense({2, 64, 64}))).config.tactic,
+            "transpose");
+}
 TEST(CpuLoop, IntegerArithmetic) {
   for (DType t : {DType::kI32, DType::kI64, DType::kU8, DType::kI8, DType::kU32}) {
     for (PwOp op : {PwOp::kAdd, PwOp::kSub, PwOp::kMul, PwOp::kDiv, PwOp::kMod, PwOp::kFmod, PwOp::kMin, PwOp::kMax,

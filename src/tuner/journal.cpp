@@ -39,11 +39,17 @@ void writeAll(int fd, std::string_view text, const std::string& path) {
   }
 }
 
-// The lock lives as long as the open file: a writer that dies releases it.
+// The lock lives as long as the open file: a writer that dies releases it, at the latest when what it had just forked
+// has closed what it inherited; hence several attempts.
 int openLocked(const std::string& path, int flags) {
   const int fd = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
   if (fd < 0) return -1;
-  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+  int locked = flock(fd, LOCK_EX | LOCK_NB);
+  for (int round = 0; locked != 0 && round < 50; round++) {
+    usleep(20'000);
+    locked = flock(fd, LOCK_EX | LOCK_NB);
+  }
+  if (locked != 0) {
     ::close(fd);
     throw UserError("{} is being written by another tuner; wait for it or give another --tuningCacheFile", path);
   }

@@ -26,7 +26,8 @@ namespace fs = std::filesystem;
 constexpr char kFolderPrefix[] = "rutter-tune-";
 
 // A folder that only this search uses. It goes with the supervisor, or at the next start if that was killed: a folder
-// whose lock nobody holds is nobody's.
+// whose lock nobody holds is nobody's. A record lock (fcntl), as it dies with this very process: flock's would live on
+// in a worker that was forked and has not yet closed what it inherited.
 class PrivateFolder {
  public:
   explicit PrivateFolder(const std::string& parent) {
@@ -34,7 +35,7 @@ class PrivateFolder {
     path_ = parent + "/" + kFolderPrefix + "XXXXXX";
     if (!mkdtemp(path_.data())) throw DeviceError("cannot make a folder in {}: {}", parent, strerror(errno));
     lock_ = ::open((path_ + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (lock_ >= 0) flock(lock_, LOCK_EX | LOCK_NB);
+    if (lock_ >= 0) lockWhole(lock_);
   }
   ~PrivateFolder() {
     std::error_code error;
@@ -46,6 +47,12 @@ class PrivateFolder {
   const std::string& path() const { return path_; }
 
  private:
+  static bool lockWhole(int fd) {
+    struct flock whole {};
+    whole.l_type = F_WRLCK;
+    whole.l_whence = SEEK_SET;
+    return fcntl(fd, F_SETLK, &whole) == 0;
+  }
   static void sweep(const std::string& parent) {
     std::error_code error;
     for (const auto& e : fs::directory_iterator(parent, error)) {
@@ -54,7 +61,12 @@ class PrivateFolder {
       if (::lstat(e.path().c_str(), &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid()) continue;
       const int fd = ::open((e.path() / "lock").c_str(), O_RDWR | O_CLOEXEC);
       if (fd < 0) continue;  // just being made, or not ours
-      if (flock(fd, LOCK_EX | LOCK_NB) == 0) fs::remove_all(e.path(), error);
+      // An orphaned worker may still be writing into it: again until it is empty.
+      if (lockWhole(fd))
+        for (int round = 0; round < 100 && fs::exists(e.path(), error); round++) {
+          if (round) usleep(10'000);
+          fs::remove_all(e.path(), error);
+        }
       ::close(fd);
     }
   }

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -357,7 +358,12 @@ INSTANTIATE_TEST_SUITE_P(
                     KillPoint{"supervisor", "journal.after", 13, 4, 8}, KillPoint{"supervisor", "fork.before", 1, 3, 6},
                     KillPoint{"supervisor", "fork.after", 1, 3, 6}, KillPoint{"supervisor", "rename.before", 1, 1, 6},
                     KillPoint{"supervisor", "rename.after", 1, 1, 6}, KillPoint{"worker", "fork.before", 2, 1, 3},
-                    KillPoint{"worker", "fork.after", 2, 1, 3}));
+                    KillPoint{"worker", "fork.after", 2, 1, 3}),
+    [](const auto& info) {
+      std::string name = fmt::format("{}_{}_from_{}", info.param.role, info.param.point, info.param.first);
+      std::replace(name.begin(), name.end(), '.', '_');
+      return name;
+    });
 
 TEST(Frames, TravelWholeOrNotAtAll) {
   int fds[2];

@@ -1,5 +1,6 @@
 // Which knobs pay on a model: each value of each knob alone against the default, in one process.
 // rutter_knobs MODEL... [--shape=name:1x3x320x320]... [--knob=GLOB] [--threads=N] [--isa=I] [--rounds=N] [--runs=N]
+// [--seconds=S: fewer runs a turn, so that a value takes about that long] (bench/knobs.py: all models)
 // Both engines stay loaded and take turns in alternating order (default, candidate, candidate, default); the first run
 // of a turn is dropped. Printed: default's time / candidate's time (above 1 is faster), an interval of 95 % over the
 // rounds, and which layers read the knob. Ratios within one process rank; they do not prove (placement of memory alone
@@ -25,6 +26,7 @@ struct Settings {
   passes::Profile profile;
   std::string glob = "*", isa;
   int threads = 1, rounds = 9, runs = 5;
+  double seconds = 0;
 };
 
 struct Loaded {
@@ -97,13 +99,14 @@ Ratio compare(Loaded& base, Loaded& other, const Settings& s) {
   return {std::exp(mean), std::exp(mean - half), std::exp(mean + half)};
 }
 
-void run(const std::string& path, const Settings& s) {
+void run(const std::string& path, Settings s) {
   auto model = frontend::importFile(path);
   auto pool = std::make_shared<runtime::Pool>(runtime::PoolOptions{.threads = s.threads});
   compiler::KernelCache cache;
   Loaded base = load(model, s, "", cache, pool);
-  fmt::print("{}: default {:.3f} ms, {} layers\n", path, 1e3 * turn(*base.context, s.runs),
-             base.built.parts.plan.layers.size());
+  const double once = turn(*base.context, s.runs);
+  if (s.seconds > 0) s.runs = std::clamp(int(s.seconds / (4 * s.rounds * once)) - 1, 1, 1000);
+  fmt::print("{}: default {:.3f} ms, {} layers\n", path, 1e3 * once, base.built.parts.plan.layers.size());
   std::map<std::string, int> readers;
   for (const auto& l : base.built.parts.plan.layers)
     for (const std::string& k : l->knobs_read) readers[k]++;
@@ -156,6 +159,8 @@ Settings parse(int argc, char** argv) {
       s.isa = v;
     else if (is("rounds"))
       s.rounds = std::max(2, std::stoi(v));
+    else if (is("seconds"))
+      s.seconds = std::stod(v);
     else if (is("runs"))
       s.runs = std::max(1, std::stoi(v));
     else if (a.rfind("--", 0) == 0)

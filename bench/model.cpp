@@ -1,5 +1,6 @@
 // Builds an engine and times it: rutter_model MODEL [--shape=name:1x3x320x320]... [--route=R] [--threads=N] [--isa=I]
-// [--runs=N] [--layers] [--check] [--save=F]. Layers are printed by time; --check compares with the oracle.
+// [--runs=N] [--layers] [--check] [--save=F] [--serve]. Layers are printed by time; --check compares with the oracle;
+// --serve then reads numbers of runs from standard input and answers each with a line of milliseconds (bench/peers.py).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <iostream>
 #include <numeric>
 #include <random>
 
@@ -44,7 +46,7 @@ ir::Tensor makeInput(const std::string& name, ir::DType t, const std::vector<int
 int run(int argc, char** argv) {
   std::string path, routeText, isa, save;
   int threads = 1, runs = 20;
-  bool layers = false, check = false;
+  bool layers = false, check = false, serve = false;
   passes::Profile profile;
   for (int i = 1; i < argc; i++) {
     std::string a = argv[i];
@@ -60,6 +62,7 @@ int run(int argc, char** argv) {
     else if (a.rfind("--save=", 0) == 0) save = value();
     else if (a == "--layers") layers = true;
     else if (a == "--check") check = true;
+    else if (a == "--serve") serve = true;
     else path = a;
   }
   double t0 = now();
@@ -117,11 +120,25 @@ int run(int argc, char** argv) {
     }
   }
   std::vector<double> t;
-  for (int i = 0; i < runs; i++) {
-    double a = now();
-    ctx.run();
-    t.push_back((now() - a) * 1e3);
+  auto measure = [&](int n) {
+    t.clear();
+    for (int i = 0; i < n; i++) {
+      double a = now();
+      ctx.run();
+      t.push_back((now() - a) * 1e3);
+    }
+  };
+  if (serve) {
+    fmt::print("ready\n");
+    fflush(stdout);
+    for (int n; std::cin >> n;) {
+      measure(n);
+      fmt::print("{:.5f}\n", fmt::join(t, " "));
+      fflush(stdout);
+    }
+    return 0;
   }
+  measure(runs);
   std::sort(t.begin(), t.end());
   if (!t.empty()) fmt::print("median {:.3f} ms, min {:.3f} ms, {} threads\n", t[t.size() / 2], t[0], threads);
   if (layers) {

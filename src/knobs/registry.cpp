@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -153,7 +154,22 @@ Registry::Registry(std::vector<KnobSpec> specs) {
 }
 
 const Registry& Registry::builtin() {
-  static const Registry r(declared());
+  static const Registry r([] {
+    std::vector<KnobSpec> specs = declared();
+#ifdef RUTTER_PLANTED_DEFAULTS
+    // A build with defaults that are wrong on purpose, which --tune must recover from (bench/planted).
+    std::istringstream in(RUTTER_PLANTED_DEFAULTS);
+    for (std::string word; in >> word;) {
+      const size_t eq = word.find('=');
+      auto at = std::find_if(specs.begin(), specs.end(), [&](const KnobSpec& s) {
+        return fmt::format("-{}:{}", s.area, s.what) == word.substr(0, eq);
+      });
+      RUTTER_CHECK(eq != word.npos && at != specs.end(), "RUTTER_PLANTED_DEFAULTS: '{}' is no assignment", word);
+      at->defaultValue = word.substr(eq + 1);
+    }
+#endif
+    return specs;
+  }());
   return r;
 }
 

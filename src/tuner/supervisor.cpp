@@ -48,7 +48,7 @@ class PrivateFolder {
 
  private:
   static bool lockWhole(int fd) {
-    struct flock whole {};
+    struct flock whole{};
     whole.l_type = F_WRLCK;
     whole.l_whence = SEEK_SET;
     return fcntl(fd, F_SETLK, &whole) == 0;

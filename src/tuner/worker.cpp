@@ -197,6 +197,7 @@ class Worker {
 void measureOnce(int fd, Backend& backend) {
   Frame f;
   if (receiveFrame(fd, 30, f) != Wait::kFrame) return;
+  hook("child");
   sendFrame(fd, FrameType::kHello, {{"proc", numberInProc()}});
   const Tensors inputs = unpackTensors(readWholeFile(f.body.at("inputs")));
   sendFrame(fd, FrameType::kBuilt);

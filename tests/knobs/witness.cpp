@@ -162,7 +162,6 @@ void PrintTo(const Witness& w, std::ostream* os) {
   *os << w.knob;
 }
 
-namespace {
 std::vector<Witness> allWitnesses() {
   std::vector<Witness> w;
   for (auto part : {fuseWitnesses(), codegenWitnesses(), tileWitnesses()}) w.insert(w.end(), part.begin(), part.end());
@@ -170,6 +169,8 @@ std::vector<Witness> allWitnesses() {
     w.push_back({g.knob, g.value, g.other, g.build, nullptr, "", "", g.base});
   return w;
 }
+
+namespace {
 bool sameBits(const std::vector<ir::Tensor>& a, const std::vector<ir::Tensor>& b) {
   bool same = a.size() == b.size();
   for (size_t k = 0; same && k < a.size(); k++)

@@ -59,5 +59,7 @@ struct GraphWitness {
   const char* base = "";  ///< a route that both builds share, where a kernel would be the same without it
 };
 std::vector<GraphWitness> graphWitnesses();
+/// All of these, one for each knob.
+std::vector<Witness> allWitnesses();
 
 }  // namespace rutter::test

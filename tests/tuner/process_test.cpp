@@ -365,6 +365,41 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
+// A killed candidate costs itself alone.
+TEST_F(ProcessTest, AKilledChildCostsOneCandidate) {
+  tune(options(exampleWorld(), kExample, SearchKind::kMixed), silent_);
+  const auto wanted = candidates();
+  for (int n = 2; n <= 4; n++) {
+    for (const char* f : {"/cache.jsonl", "/cache.jsonl.journal", "/best.engine", "/killed"}) fs::remove(dir_ + f);
+    setenv("RUTTER_TEST_KILL", fmt::format("worker child {} {}/killed", n, dir_).c_str(), 1);
+    tune(options(exampleWorld(), kExample, SearchKind::kMixed), silent_);
+    unsetenv("RUTTER_TEST_KILL");
+    ASSERT_TRUE(fs::exists(dir_ + "/killed")) << "no child number " << n;
+    int crashed = 0;
+    const auto all = candidates();
+    for (const auto& [route, c] : all) {
+      crashed += c.status == Status::kCrashed;
+      if (c.status == Status::kCrashed) EXPECT_NE(c.error.find("killed"), std::string::npos) << c.error;
+      if (c.status == Status::kOk && wanted.count(route))
+        EXPECT_EQ(c.logRatios.size(), wanted.at(route).logRatios.size());
+    }
+    EXPECT_EQ(crashed, 1) << n;
+    EXPECT_GE(all.size(), 4u) << "the search did not go on";
+  }
+}
+
+// A finalist whose fresh process dies is out of the race, and the next best is confirmed.
+TEST_F(ProcessTest, AKilledMeasurementCostsOneFinalist) {
+  const TuneResult want = tune(options(exampleWorld()), silent_);
+  for (const char* f : {"/cache.jsonl", "/cache.jsonl.journal", "/best.engine"}) fs::remove(dir_ + f);
+  setenv("RUTTER_TEST_KILL", fmt::format("measure child 1 {}/killed", dir_).c_str(), 1);
+  const TuneResult got = tune(options(exampleWorld()), silent_);
+  ASSERT_TRUE(fs::exists(dir_ + "/killed"));
+  EXPECT_EQ(want.route, "-fuse=on -tile=16 -unroll=1");
+  EXPECT_EQ(got.route, "-fuse=off -tile=32 -unroll=1");
+  EXPECT_GE(got.processes, 5);
+}
+
 TEST(Frames, TravelWholeOrNotAtAll) {
   int fds[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);

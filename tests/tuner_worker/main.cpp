@@ -176,11 +176,14 @@ class SyntheticBackend : public Backend {
 
 struct Kill {
   std::string point, marker;
-  int n = 0, seen = 0;
+  int n = 0, seen = 0, forks = 0;
 } g_kill;
 
 void maybeKill(const char* point) {
-  if (g_kill.point != point || ++g_kill.seen != g_kill.n) return;
+  g_kill.forks += std::string("fork.before") == point;
+  if (g_kill.point != point) return;
+  // A child passes its point once: its number is that of its fork.
+  if ((g_kill.point == "child" ? std::max(1, g_kill.forks) : ++g_kill.seen) != g_kill.n) return;
   const int fd = open(g_kill.marker.c_str(), O_CREAT | O_EXCL | O_WRONLY, 0600);
   if (fd < 0) return;
   close(fd);

@@ -126,8 +126,13 @@ void ProblemBuilder::normalise(const Dims& orderBy, size_t keepFrom) {
   std::vector<int64_t> weight(rank);
   for (size_t a = 0; a < rank; a++) weight[a] = std::abs(orderBy[a].optimum(graph.symbols));
   if (keepFrom == 0) {
-    // Broadcast axes of the ordering operand keep their place relative to their left neighbour.
-    std::stable_sort(perm.begin(), perm.end(), [&](size_t x, size_t y) { return weight[x] > weight[y] && weight[y] > 0; });
+    // Broadcast axes of the ordering operand keep their places; the others are sorted among theirs.
+    std::vector<size_t> places;
+    for (size_t a = 0; a < rank; a++)
+      if (weight[a] > 0) places.push_back(a);
+    std::vector<size_t> sorted = places;
+    std::stable_sort(sorted.begin(), sorted.end(), [&](size_t x, size_t y) { return weight[x] > weight[y]; });
+    for (size_t i = 0; i < places.size(); i++) perm[places[i]] = sorted[i];
     rebuild(perm);
   }
   // Drop extents of one.

@@ -293,7 +293,10 @@ void lowerPad(ProblemBuilder& b) {
   double fill = 0;
   if (n.input(2)) {
     if (!n.inputs[2]->constant) throw LowerRefusal{"the fill value is computed at run time"};
-    fill = n.inputs[2]->constant->getDouble(0);
+    const ir::Tensor& t = *n.inputs[2]->constant;
+    fill = t.getDouble(0);
+    if (ir::bitsOf(t.dtype()) == 64 && ir::isInteger(t.dtype()) && std::abs(fill) > 0x1p53)
+      throw LowerRefusal{"a fill value beyond 2^53"};
   }
   const Placement& p = b.storage.of(X);
   b.inputs.push_back({X, {}, p.strides, p.offset, false, lo, hi, fill});

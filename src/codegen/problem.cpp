@@ -105,10 +105,12 @@ std::string Problem::serialize() const {
     w.put(k);
     put(w, v);
   }
+  w.put<uint32_t>(uint32_t(words.size()));
   for (const auto& [k, v] : words) {
     w.put(k);
     w.put(v);
   }
+  w.put<uint32_t>(uint32_t(reals.size()));
   for (const auto& [k, v] : reals) {
     w.put(k);
     w.put(v);
@@ -160,6 +162,7 @@ int64_t Config::get(const std::string& k) const {
 std::string Config::serialize() const {
   ByteWriter w;
   w.put(tactic);
+  w.put<uint32_t>(uint32_t(values.size()));
   for (const auto& [k, v] : values) {
     w.put(k);
     w.put(v);
@@ -186,6 +189,7 @@ std::string MachineProfile::serialize() const {
 }
 std::string Lowering::serialize() const {
   ByteWriter w;
+  w.put<uint32_t>(uint32_t(launches.size()));
   for (const LaunchSpec& l : launches) {
     w.put(l.refs);
     w.put(l.tasks.text());
@@ -194,6 +198,7 @@ std::string Lowering::serialize() const {
     w.put(l.schedule);
     w.put(l.grain);
   }
+  w.put<uint32_t>(uint32_t(workspaces.size()));
   for (const ir::Dim& d : workspaces) w.put(d.text());
   for (const PackSpec& p : packs) {
     w.put(p.operand);

@@ -21,6 +21,7 @@
 #include <mutex>
 
 #include "base/error.h"
+#include "base/private_folder.h"
 #include "cpu/emitter.h"
 
 LLD_HAS_DRIVER(elf)
@@ -48,37 +49,18 @@ class MemFile {
   int fd_;
 };
 // The output needs a directory: lld writes beside it and renames. In memory where there is such a file system.
-class TempDir {
- public:
-  TempDir() {
-    for (std::string p : {std::string("/dev/shm/rutter-XXXXXX"), std::string("/tmp/rutter-XXXXXX")}) {
-      if (!mkdtemp(p.data())) continue;
-      path_ = p;
-      return;
-    }
-    throw DeviceError("no directory for linking in /dev/shm or /tmp: {}", std::strerror(errno));
-  }
-  ~TempDir() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+std::string linkParent() {
+  return ::access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : "/tmp";
+}
 }  // namespace
 
 std::string linkObjects(const std::vector<std::string_view>& objects) {
   static std::mutex one;  // lld keeps its state in globals
   std::lock_guard lock(one);
-  TempDir dir;
+  PrivateFolder dir(linkParent(), "rutter-link-");
   std::string out = dir.path() + "/kernels.so";
   std::vector<std::unique_ptr<MemFile>> files;
   // One hash style and no build id: the bytes depend on the objects alone.
-  // descriptor.
   std::vector<std::string> args = {
       "ld.lld", "-shared",         "-o", out,    "--hash-style=gnu", "--build-id=none",
       "-z",     "noseparate-code", "-z", "defs", "--threads=1",      "--strip-all",

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/error.h"
 #include "cpu/tile.h"
 
 namespace rutter::cpu {
@@ -37,12 +38,15 @@ TileChoice chooseTile(const VectorIsa& isa, int64_t rows, bool fixedRows, int64_
   rows = std::max<int64_t>(rows, 1);
   columns = std::max<int64_t>(columns, 1);
   int64_t limitRows = std::min<int64_t>(w.maxRows, fixedRows ? rows : w.maxRows);
-  int limitVectors = int(std::min<int64_t>((columns + isa.lanes - 1) / isa.lanes, (isa.registers - 2) / 1));
+  const int widest = std::min(isa.registers - 2, 8);  // vectors of a tile
+  int limitVectors = int(std::min<int64_t>((columns + isa.lanes - 1) / isa.lanes, widest));
   auto wishRows = k.get(w.rowsKnob), wishColumns = k.get(w.columnsKnob);
   int onlyRows = 0, onlyVectors = 0;
   if (wishColumns) {
     int64_t v = (*wishColumns + isa.lanes - 1) / isa.lanes;
-    if (v > limitVectors)
+    if (v > widest)
+      k.refuse(w.columnsKnob, fmt::format("a tile has at most {} vectors of {}", widest, isa.lanes));
+    else if (v > limitVectors)
       k.refuse(w.columnsKnob, fmt::format("{} columns fill only {} vectors of {}", columns, limitVectors, isa.lanes));
     else
       onlyVectors = int(v);
@@ -57,7 +61,7 @@ TileChoice chooseTile(const VectorIsa& isa, int64_t rows, bool fixedRows, int64_
       onlyRows = int(*wishRows);
   }
   TileChoice best;
-  for (int v = 1; v <= std::min(limitVectors, 8); v++) {
+  for (int v = 1; v <= limitVectors; v++) {
     if (onlyVectors && v != onlyVectors) continue;
     int most = int(std::min<int64_t>(maxTileRows(isa, v), limitRows));
     for (int r = most; r >= 1; r--) {
@@ -66,6 +70,7 @@ TileChoice chooseTile(const VectorIsa& isa, int64_t rows, bool fixedRows, int64_
       if (best.cost == 0 || c < best.cost * 0.999) best = {r, v, c};
     }
   }
+  RUTTER_CHECK(best.cost > 0, "no tile for {} x {}", rows, columns);
   return best;
 }
 

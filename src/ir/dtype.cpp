@@ -3,6 +3,8 @@
 #include <bit>
 #include <cmath>
 
+#include "base/error.h"
+
 namespace rutter::ir {
 namespace {
 struct Row {
@@ -23,7 +25,12 @@ const Row& row(DType t) { return kRows[static_cast<int>(t)]; }
 }  // namespace
 
 int bitsOf(DType t) { return row(t).bits; }
-int64_t bytesOf(DType t, int64_t count) { return (count * row(t).bits + 7) / 8; }
+int64_t bytesOf(DType t, int64_t count) {
+  int64_t bits;
+  if (__builtin_mul_overflow(count, int64_t(row(t).bits), &bits) || bits > INT64_MAX - 4096)
+    throw UserError("{} elements of {} are more than memory can address", count, row(t).name);
+  return (bits + 7) / 8;
+}
 bool isFloat(DType t) {
   switch (t) {
     case DType::kF32: case DType::kF16: case DType::kBF16: case DType::kF64: case DType::kF8E4M3: case DType::kF4:

@@ -26,6 +26,7 @@ void infer(InferContext& c) {
     c.requireEqual(c.in(2).dims[0], w[0], "the bias must have one element an output channel");
   }
   Window win = windowOf(c.node, spatial(x), convKernel(c.node, w), c.graph.symbols);
+  requireRoom(c, win);
   Dims out{x[0], w[0]};
   out.insert(out.end(), win.out.begin(), win.out.end());
   c.out(0, c.in(0).dtype, std::move(out));
@@ -151,6 +152,7 @@ void inferTransposed(InferContext& c) {
     c.requireEqual(c.in(2).dims[0], m, "the bias must have one element an output channel");
   }
   Window win = transposedWindowOf(c.node, spatial(x), convKernel(c.node, w));
+  requireRoom(c, win);
   Dims out{x[0], m};
   out.insert(out.end(), win.out.begin(), win.out.end());
   c.out(0, c.in(0).dtype, std::move(out));

@@ -114,6 +114,13 @@ void InferContext::requireDivisible(const ir::Dim& a, const ir::Dim& b, const st
   if (a.isConstant() && b.isConstant()) throw UserError("{}: {} is not divisible by {}", what, a.text(), b.text());
   addConstraint(ir::Constraint::Kind::kDivisible, a, b, what);
 }
+void InferContext::requireAtLeast(const ir::Dim& a, const ir::Dim& b, const std::string& what) {
+  auto [alo, ahi] = a.range(graph.symbols);
+  auto [blo, bhi] = b.range(graph.symbols);
+  if (alo >= bhi) return;
+  if (ahi < blo) throw UserError("{}: {} is less than {} for every shape of the profile", what, a.text(), b.text());
+  addConstraint(ir::Constraint::Kind::kAtLeast, a, b, what);
+}
 ir::Dims InferContext::broadcast(const ir::Dims& a, const ir::Dims& b) {
   size_t rank = std::max(a.size(), b.size());
   ir::Dims out(rank);

@@ -36,6 +36,7 @@ class InferContext {
   /// Requires a == b at run time; provably different is a UserError, provably equal adds nothing.
   void requireEqual(const ir::Dim& a, const ir::Dim& b, const std::string& what);
   void requireDivisible(const ir::Dim& a, const ir::Dim& b, const std::string& what);
+  void requireAtLeast(const ir::Dim& a, const ir::Dim& b, const std::string& what);  ///< a >= b, likewise
   /// Multidirectional broadcast (ONNX "Broadcasting"). Two different expressions are required equal.
   ir::Dims broadcast(const ir::Dims& a, const ir::Dims& b);
   /// Axis in [-rank, rank) to [0, rank); else UserError.

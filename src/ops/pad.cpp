@@ -29,6 +29,7 @@ void infer(InferContext& c) {
           throw UserError("reflection cannot pad axis {} of extent {} by {}", axes[i], d.text(), p.text());
     d = d + pads[i] + pads[n + i];
     if (d.isConstant() && d.value() < 0) throw UserError("negative pads take more than axis {} has", axes[i]);
+    c.requireAtLeast(d, Dim(0), fmt::format("what negative pads leave of axis {}", axes[i]));
   }
   c.out(0, c.in(0).dtype, std::move(out));
 }

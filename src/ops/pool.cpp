@@ -12,6 +12,7 @@ void inferPool(InferContext& c, Accept set) {
   const Dims x = c.in(0).dims;
   if (x.size() < 3) throw UserError("data has {} axes and needs at least 3", x.size());
   Window w = windowOf(c.node, spatial(x), poolKernel(c.node), c.graph.symbols);
+  requireRoom(c, w);
   Dims out{x[0], x[1]};
   out.insert(out.end(), w.out.begin(), w.out.end());
   c.out(0, c.in(0).dtype, std::move(out));

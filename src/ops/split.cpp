@@ -29,6 +29,7 @@ void infer(InferContext& c) {
     Dim last = in[axis] - part * Dim(int64_t(n) - 1);
     if (last.isConstant() && last.value() < 0)
       throw UserError("axis {} of extent {} cannot be cut into {} parts", axis, in[axis].text(), n);
+    c.requireAtLeast(last, Dim(0), fmt::format("the last of {} parts of axis {}", n, axis));
     sizes.push_back(last);
   }
   auto values = c.symbolic(0);

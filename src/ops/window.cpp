@@ -67,6 +67,7 @@ Window windowOf(const ir::Node& n, const Dims& in, std::vector<int64_t> kernel, 
       Dim half = floorDiv(total, Dim(2));
       w.padBegin.push_back(mode == "SAME_UPPER" ? half : total - half);
       w.padEnd.push_back(total - w.padBegin[i]);
+      w.room.push_back(Dim(0));
       continue;
     }
     bool valid = mode == "VALID";
@@ -76,6 +77,7 @@ Window windowOf(const ir::Node& n, const Dims& in, std::vector<int64_t> kernel, 
     if (room.isConstant() && room.value() < 0)
       throw UserError("a window of {} is larger than the padded input of {} on spatial axis {}", reach.value(),
                       (room + reach).value(), i);
+    w.room.push_back(room);
     if (ceil && !valid) {
       Dim starts = ceilDiv(in[i] + w.padBegin[i], s);  // windows that start before the end padding
       w.out.push_back(smaller(ceilDiv(room, s) + Dim(1), starts, symbols));
@@ -105,14 +107,22 @@ Window transposedWindowOf(const ir::Node& n, const Dims& in, std::vector<int64_t
       w.out.push_back(full - w.padBegin[i] - w.padEnd[i]);
       if (w.out[i].isConstant() && w.out[i].value() < 0)
         throw UserError("pads crop more than the result of {} on spatial axis {}", full.value(), i);
+      w.room.push_back(w.out[i]);
       continue;
     }
     w.out.push_back(shape.empty() ? in[i] * Dim(w.stride[i]) : Dim(shape[i]));
-    Dim total = full - w.out[i], half = floorDiv(total, Dim(2));
+    // A result wider than what the input reaches gets its zeros at the end.
+    Dim total = max(full - w.out[i], Dim(0)), half = floorDiv(total, Dim(2));
     w.padBegin.push_back(mode == "SAME_UPPER" ? half : total - half);
-    w.padEnd.push_back(total - w.padBegin[i]);
+    w.padEnd.push_back(full - w.out[i] - w.padBegin[i]);
+    w.room.push_back(Dim(0));
   }
   return w;
+}
+
+void requireRoom(InferContext& c, const Window& w) {
+  for (size_t i = 0; i < w.room.size(); i++)
+    c.requireAtLeast(w.room[i], Dim(0), fmt::format("what remains for the window on spatial axis {}", i));
 }
 
 std::vector<int64_t> poolKernel(const ir::Node& n) {

@@ -1,7 +1,7 @@
 #pragma once
 // The sliding window of convolutions and pooling: attributes of the node, checked and completed, with the padding that
 // auto_pad stands for.
-#include "ir/graph.h"
+#include "ops/op.h"
 
 namespace rutter::ops {
 
@@ -9,6 +9,7 @@ struct Window {
   std::vector<int64_t> kernel, stride, dilation;  ///< one a spatial axis
   ir::Dims padBegin, padEnd;                      ///< zero elements before and after each spatial axis
   ir::Dims out;                                   ///< spatial extents of the result
+  ir::Dims room;                                  ///< where it depends on run-time extents, must not be negative
   size_t axes() const { return kernel.size(); }
   /// Extent of the dilated kernel on axis i.
   int64_t reach(size_t i) const { return (kernel[i] - 1) * dilation[i] + 1; }
@@ -21,6 +22,8 @@ struct Window {
 Window windowOf(const ir::Node& n, const ir::Dims& in, std::vector<int64_t> kernel, const ir::SymbolTable& symbols);
 /// The same for ConvTranspose: padBegin and padEnd crop the result; negative ones extend it with zeros.
 Window transposedWindowOf(const ir::Node& n, const ir::Dims& in, std::vector<int64_t> kernel);
+/// Requires of run-time extents that every window fits and that nothing is cropped beyond what there is.
+void requireRoom(InferContext& c, const Window& w);
 /// kernel_shape of a pooling node.
 std::vector<int64_t> poolKernel(const ir::Node& n);
 /// Spatial extents of weights [M, C/group, k...], checked against the attribute kernel_shape where there is one.

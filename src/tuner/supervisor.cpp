@@ -1,7 +1,5 @@
 // The supervisor: owns journal, cache, private folder and workers; runs the search; tells the host what happens.
 #include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,6 +10,7 @@
 
 #include "base/fingerprint.h"
 #include "base/log.h"
+#include "base/private_folder.h"
 #include "tuner/accuracy.h"
 #include "tuner/cache.h"
 #include "tuner/frames.h"
@@ -22,57 +21,7 @@
 namespace rutter::tuner {
 namespace {
 
-namespace fs = std::filesystem;
 constexpr char kFolderPrefix[] = "rutter-tune-";
-
-// A folder that only this search uses. It goes with the supervisor, or at the next start if that was killed: a folder
-// whose lock nobody holds is nobody's. A record lock (fcntl), as it dies with this very process: flock's would live on
-// in a worker that was forked and has not yet closed what it inherited.
-class PrivateFolder {
- public:
-  explicit PrivateFolder(const std::string& parent) {
-    sweep(parent);
-    path_ = parent + "/" + kFolderPrefix + "XXXXXX";
-    if (!mkdtemp(path_.data())) throw DeviceError("cannot make a folder in {}: {}", parent, strerror(errno));
-    lock_ = ::open((path_ + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (lock_ >= 0) lockWhole(lock_);
-  }
-  ~PrivateFolder() {
-    std::error_code error;
-    fs::remove_all(path_, error);
-    if (lock_ >= 0) ::close(lock_);
-  }
-  PrivateFolder(const PrivateFolder&) = delete;
-  PrivateFolder& operator=(const PrivateFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  static bool lockWhole(int fd) {
-    struct flock whole{};
-    whole.l_type = F_WRLCK;
-    whole.l_whence = SEEK_SET;
-    return fcntl(fd, F_SETLK, &whole) == 0;
-  }
-  static void sweep(const std::string& parent) {
-    std::error_code error;
-    for (const auto& e : fs::directory_iterator(parent, error)) {
-      if (!e.path().filename().string().starts_with(kFolderPrefix)) continue;
-      struct stat st;
-      if (::lstat(e.path().c_str(), &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid()) continue;
-      const int fd = ::open((e.path() / "lock").c_str(), O_RDWR | O_CLOEXEC);
-      if (fd < 0) continue;  // just being made, or not ours
-      // An orphaned worker may still be writing into it: again until it is empty.
-      if (lockWhole(fd))
-        for (int round = 0; round < 100 && fs::exists(e.path(), error); round++) {
-          if (round) usleep(10'000);
-          fs::remove_all(e.path(), error);
-        }
-      ::close(fd);
-    }
-  }
-  std::string path_;
-  int lock_ = -1;
-};
 
 std::string shellWord(const std::string& s) {
   if (!s.empty() && s.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%") ==
@@ -290,7 +239,7 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
   HostListener listener(host);
   SteadyClock clock;
   const double begin = clock.now();
-  PrivateFolder folder(temporaryParent(o));
+  PrivateFolder folder(temporaryParent(o), kFolderPrefix);
 
   RunnerOptions r;
   r.program = program;

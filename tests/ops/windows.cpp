@@ -112,6 +112,12 @@ TEST(Conv, Errors) {
   EXPECT_THAT(userError([&] { eval("Conv", {x, iota({1, 2, 2, 2})}, {{"auto_pad", std::string("SAME")}}); }),
               HasSubstr("auto_pad is 'SAME'"));
 }
+// Strides that leave gaps: the extent is input times stride, nothing is cropped, the zeros are at the end.
+TEST(ConvTranspose, SamePaddingOfStridesWiderThanTheKernel) {
+  expectTensor(eval("ConvTranspose", {f32({1, 1, 2}, {1, 2}), f32({1, 1, 1}, {10})},
+                    {{"strides", Ints{3}}, {"auto_pad", std::string("SAME_UPPER")}}),
+               {1, 1, 6}, {10, 0, 0, 20, 0, 0});
+}
 TEST(ConvTranspose, Values) {
   Tensor x = f32({1, 1, 2, 2}, {1, 2, 3, 4}), w = f32({1, 1, 2, 2}, {1, 10, 100, 1000});
   expectTensor(eval("ConvTranspose", {x, w}), {1, 1, 3, 3}, {1, 12, 20, 103, 1234, 2040, 300, 3400, 4000});

@@ -22,6 +22,12 @@ TEST(Fold, ConstantsAreComputed) {
   EXPECT_EQ(countNodes(*g), 1);
   same(n, *g);
 }
+TEST(Fold, MoreElementsThanMemoryCanAddress) {
+  Net n;
+  n.input("x", {2});
+  n.output(n.op("ConstantOfShape", {n.ints({int64_t(1) << 59})}));
+  EXPECT_THROW(optimise(*n.graph), UserError);  // 2^59 * 32 bits is 0 in 64 bits
+}
 TEST(Fold, OutputsStayNodes) {
   Net n;
   n.input("x", {2});

@@ -125,11 +125,15 @@ BuildResult buildEngine(const frontend::Model& model, const BuildOptions& o, Dec
   r.kernels = int(objects.size());
   std::vector<std::string_view> images;
   for (auto& k : objects) images.push_back(k->object);
+  const double emitted = now();
   if (o.progress) o.progress("Link", 0, 1);
   if (!images.empty()) r.parts.code = target.link(images);
+  const double linked = now();
   if (o.progress) o.progress("Pack weights and plan memory", 0, 1);
   assemble(model, o, decided, objects, index, cache, r);
-  r.emitSeconds = now() - t0;
+  r.emitSeconds = emitted - t0;
+  r.linkSeconds = linked - emitted;
+  r.assembleSeconds = now() - linked;
   return r;
 }
 

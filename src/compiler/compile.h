@@ -42,7 +42,7 @@ struct BuildResult {
   Hash128 decisionHash;
   std::vector<std::string> warnings;
   int kernels = 0, kernelsCompiled = 0, referenceNodes = 0;
-  double decideSeconds = 0, emitSeconds = 0;
+  double decideSeconds = 0, emitSeconds = 0, linkSeconds = 0, assembleSeconds = 0;
 };
 /// Decides, emits what the cache lacks, links, packs weights, plans memory. `cache` keeps what was emitted.
 BuildResult buildEngine(const frontend::Model& model, const BuildOptions& o, KernelCache& cache);

@@ -44,8 +44,9 @@ struct EngineParts {
 /// The engine's bytes; equal parts give equal bytes. InternalError if parts contradict each other.
 std::string writeEngine(const EngineParts& parts);
 /// Writes to a temporary file beside `path`, syncs, renames: the old file stays whole until the new one is. Weights are
-/// not copied in memory. DeviceError naming path and reason (no such folder, read-only, disk full).
-void writeEngineFile(const EngineParts& parts, const std::string& path);
+/// not copied in memory. DeviceError naming path and reason (no such folder, read-only, disk full). Without `durable`
+/// nothing is synced: for files that a crash of the machine may take.
+void writeEngineFile(const EngineParts& parts, const std::string& path, bool durable = true);
 /// The same for bytes that exist already.
 void writeFileAtomically(const std::string& path, std::string_view bytes);
 

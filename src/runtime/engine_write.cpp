@@ -120,10 +120,11 @@ class AtomicFile {
       b.remove_prefix(size_t(n));
     }
   }
-  void finish() {
-    if (fsync(fd_) != 0) fail("write");
+  void finish(bool durable) {
+    if (durable && fsync(fd_) != 0) fail("write");
     if (rename(temporary_.c_str(), path_.c_str()) != 0) fail("replace");
     done_ = true;
+    if (!durable) return;
     size_t slash = path_.rfind('/');
     std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
     if (int d = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); d >= 0) {
@@ -149,7 +150,7 @@ std::string writeEngine(const EngineParts& parts) {
   emitEngine(parts, [&](std::string_view b) { out.append(b); });
   return out;
 }
-void writeEngineFile(const EngineParts& parts, const std::string& path) {
+void writeEngineFile(const EngineParts& parts, const std::string& path, bool durable) {
   AtomicFile f(path);
   std::string small;  // headers and padding go out together with what follows
   emitEngine(parts, [&](std::string_view b) {
@@ -161,12 +162,12 @@ void writeEngineFile(const EngineParts& parts, const std::string& path) {
     if (b.size() >= (1 << 16)) f.write(b);
   });
   f.write(small);
-  f.finish();
+  f.finish(durable);
 }
 void writeFileAtomically(const std::string& path, std::string_view bytes) {
   AtomicFile f(path);
   f.write(bytes);
-  f.finish();
+  f.finish(true);
 }
 
 }  // namespace rutter::runtime

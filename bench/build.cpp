@@ -1,5 +1,6 @@
 // What a build costs, and what a candidate costs after it:
-//   bench_build MODEL [--shape=name:1x3x320x320]... [--threads=N] [--isa=I] [--candidates=N] [--slowest=N] [--folder=DIR]
+//   bench_build MODEL [--shape=name:1x3x320x320]... [--threads=N] [--isa=I] [--candidates=N] [--slowest=N]
+//   [--folder=DIR]
 // Prints the steps of a whole build, its peak memory (in a process of its own) beside 3x weights + 500 MB, candidates
 // that change one knob in one layer with their share of a whole build, and loading with every check.
 #include <fmt/format.h>
@@ -14,7 +15,7 @@
 
 #include "base/error.h"
 #include "compiler/compile.h"
-#include "runtime/engine.h"
+#include "runtime/engine_split.h"
 
 using namespace rutter;
 namespace {
@@ -55,7 +56,9 @@ struct Setup {
   std::string file;
 };
 
-Steps build(const Setup& s, const knobs::Route& route, compiler::KernelCache& cache, bool load) {
+// Candidates refer to weights of the default's file, as in a search; without a base the whole engine is written.
+Steps build(const Setup& s, const knobs::Route& route, compiler::KernelCache& cache, bool load,
+            runtime::WeightIndex* makeBase = nullptr, const runtime::WeightIndex* base = nullptr) {
   compiler::BuildOptions o = s.options;
   o.route = route;
   Steps t;
@@ -69,12 +72,20 @@ Steps build(const Setup& s, const knobs::Route& route, compiler::KernelCache& ca
   t.assemble = r.assembleSeconds;
   t.compiled = r.kernelsCompiled;
   double t2 = now();
-  runtime::writeEngineFile(r.parts, s.file, false);
+  const std::string file = base ? s.file + ".candidate" : s.file;
+  if (base)
+    runtime::writeSplitEngine(r.parts, *base, file);
+  else
+    runtime::writeEngineFile(r.parts, file, false);
   double t3 = now();
   t.write = t3 - t2;
-  if (!load) return t;
-  runtime::Engine::load(runtime::Blob::map(s.file));
-  t.load = now() - t3;
+  if (makeBase) *makeBase = runtime::WeightIndex(r.parts, file);
+  if (load) {
+    double t4 = now();
+    runtime::loadEngineFiles(runtime::openEngineFiles(file));
+    t.load = now() - t4;
+  }
+  if (base) unlink(file.c_str());
   return t;
 }
 
@@ -178,22 +189,24 @@ int run(int argc, char** argv) {
   }
   int status = 0;
   rusage used{};
-  if (wait4(child, &status, 0, &used) != child || status != 0) throw UserError("the build in a process of its own failed");
+  if (wait4(child, &status, 0, &used) != child || status != 0)
+    throw UserError("the build in a process of its own failed");
 
   double t = now();
   s.model = frontend::importFile(path);
   fmt::print("parse {:.1f} ms; all times in ms\n", (now() - t) * 1e3);
   fmt::print(kColumns, "decide", "emit", "link", "assemble", "write", "load", "build", "kernels", "");
   compiler::KernelCache cache;
-  const Steps whole = build(s, {}, cache, true);
+  runtime::WeightIndex base;
+  const Steps whole = build(s, {}, cache, true, &base);
   print(whole, "whole build, nothing cached");
-  print(build(s, {}, cache, true), "again, everything cached");
+  print(build(s, {}, cache, true, nullptr, &base), "again as a candidate, everything cached");
 
   const compiler::Decided d = compiler::decideModel(s.model, s.options);
   if (slowest > 0) printSlowest(s, d, slowest);
   std::vector<double> shares;
   for (const knobs::Route& r : singleChanges(s, d, candidates)) {
-    const Steps c = build(s, r, cache, true);
+    const Steps c = build(s, r, cache, true, nullptr, &base);
     shares.push_back(c.build() / whole.build());
     print(c, r.print());
   }

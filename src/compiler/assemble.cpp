@@ -144,7 +144,7 @@ int Assembler::weights(const std::string& key, std::string_view bytes, std::shar
   b->bytes = int64_t(bytes.size());
   b->name = name;
   plan_.buffers.push_back(std::move(b));
-  r_.parts.weights.push_back({weightBytes_, bytes});
+  r_.parts.weights.push_back({weightBytes_, bytes, hashBytes(key)});
   r_.owners.push_back(std::move(owner));
   weightBytes_ = (weightBytes_ + int64_t(bytes.size()) + 63) / 64 * 64;
   return it->second;

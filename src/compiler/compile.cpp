@@ -4,10 +4,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <exception>
+#include <mutex>
 #include <set>
+#include <system_error>
+#include <thread>
 
 #include "base/bytes.h"
+#include "base/cpu.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "codegen/memory.h"
@@ -31,6 +37,40 @@ passes::Profile unite(const std::vector<passes::Profile>& profiles) {
       }
     }
   return u;
+}
+
+// Runs task(0 … count - 1) on this thread and as many others as pay. `before` is called on this thread only; what it or
+// a task throws comes out here, after the others have ended.
+void inParallel(size_t count, int threads, const std::function<void(size_t done)>& before,
+                const std::function<void(size_t)>& task) {
+  std::atomic<size_t> next{0}, done{0};
+  std::atomic<bool> stop{false};
+  std::mutex mutex;
+  size_t failedAt = SIZE_MAX;
+  std::exception_ptr failure;
+  auto work = [&](bool here) {
+    for (size_t i; !stop && (i = next++) < count; done++) {
+      try {
+        if (here) before(done);
+        task(i);
+      } catch (...) {
+        std::lock_guard lock(mutex);
+        if (i < failedAt) failedAt = i, failure = std::current_exception();
+        stop = true;
+      }
+    }
+  };
+  std::vector<std::thread> others;
+  for (size_t t = 1; t < std::min(size_t(std::max(threads, 1)), count); t++) {
+    try {
+      others.emplace_back(work, false);
+    } catch (const std::system_error&) {
+      break;  // no more threads here: slower, not wrong
+    }
+  }
+  work(true);
+  for (std::thread& t : others) t.join();
+  if (failure) std::rethrow_exception(failure);
 }
 
 std::vector<std::string> allOrigins(const ir::Graph& g) {
@@ -103,25 +143,30 @@ BuildResult buildEngine(const frontend::Model& model, const BuildOptions& o, Dec
 
   std::vector<std::shared_ptr<const codegen::KernelObject>> objects;  // one a distinct key, in order of first use
   std::map<Hash128, int> index;
-  int step = 0;
+  std::vector<std::pair<size_t, const codegen::Layer*>> missing;  // place in objects, layer
   for (const codegen::Layer& l : decided.decision.layers) {
-    if (o.progress) o.progress("Emit kernels", step++, int(decided.decision.layers.size()));
     if (!l.tactic) {
       r.referenceNodes++;
       continue;
     }
     if (!index.try_emplace(l.kernelKey, int(objects.size())).second) continue;
-    auto k = cache.find(l.kernelKey);
-    if (!k) {
-      k = std::make_shared<const codegen::KernelObject>(
-          target.emit(l.lowered.problem, l.config, decided.machine, "k" + l.kernelKey.hex().substr(0, 24)));
-      RUTTER_CHECK(k->symbols.size() == l.lowering.launches.size(), "{} emitted {} kernels for {} launches", l.tactic->name(),
-                   k->symbols.size(), l.lowering.launches.size());
-      cache.add(l.kernelKey, k);
-      r.kernelsCompiled++;
-    }
-    objects.push_back(std::move(k));
+    objects.push_back(cache.find(l.kernelKey));
+    if (!objects.back()) missing.emplace_back(objects.size() - 1, &l);
   }
+  inParallel(missing.size(), o.emitThreads > 0 ? o.emitThreads : usableThreads(),
+             [&](size_t done) {
+               if (o.progress) o.progress("Emit kernels", int(done), int(missing.size()));
+             },
+             [&](size_t i) {
+               const codegen::Layer& l = *missing[i].second;
+               auto k = std::make_shared<const codegen::KernelObject>(
+                   target.emit(l.lowered.problem, l.config, decided.machine, "k" + l.kernelKey.hex().substr(0, 24)));
+               RUTTER_CHECK(k->symbols.size() == l.lowering.launches.size(), "{} emitted {} kernels for {} launches",
+                            l.tactic->name(), k->symbols.size(), l.lowering.launches.size());
+               objects[missing[i].first] = k;
+               cache.add(l.kernelKey, std::move(k));
+             });
+  r.kernelsCompiled = int(missing.size());
   r.kernels = int(objects.size());
   std::vector<std::string_view> images;
   for (auto& k : objects) images.push_back(k->object);

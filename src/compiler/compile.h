@@ -20,6 +20,7 @@ struct BuildOptions {
   std::vector<passes::Profile> profiles;       ///< at least one; an engine serves the union of their ranges
   std::string target = "cpu", isa;             ///< isa "": the best of this machine
   int threads = 0;                             ///< 0: all usable cores
+  int emitThreads = 0;                         ///< that emit kernels during the build; 0: all usable cores
   std::map<std::string, ir::Layout> ioLayouts;  ///< memory order of inputs and outputs that are not row-major
   bool strictRoutes = false;                   ///< a wish that no layer takes, or a scope that matches nothing, is a UserError
   std::function<void(std::string_view phase, int step, int steps)> progress;  ///< may throw to cancel

@@ -206,7 +206,7 @@ void Context::bind() {
           base = memory_ + b.offset();
           break;
         case fb::Place::Weights:
-          base = const_cast<char*>(engine_->weights()) + b.offset();
+          base = const_cast<char*>(engine_->weightsAt(b.offset()));
           break;
         default:
           base = static_cast<char*>(addresses_[size_t(b.io())]);

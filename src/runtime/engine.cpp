@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -119,30 +120,63 @@ Kernel Code::find(const std::string& symbol) const {
 std::shared_ptr<const Engine> Engine::load(std::shared_ptr<const Blob> blob, const LoadOptions& options) {
   std::shared_ptr<Engine> e(new Engine);
   EngineImage image = readEngine(blob->bytes());
-  e->blob_ = std::move(blob);
-  e->manifest_ = std::move(image.manifest);
-  if (e->manifest_.target != "cpu")
-    throw UserError("engine is for target '{}'; this version of Rutter runs 'cpu'", e->manifest_.target);
-  if (CpuFeatures lacking = e->manifest_.features.without(options.available); !lacking.empty())
-    throw UserError("engine needs {}, which this machine does not have: build it again here, or with --isa={}",
-                    lacking.text(), isaName(bestIsa(options.available)));
+  e->bytes_ = blob->bytes();
+  e->blobs_.push_back(std::move(blob));
   e->weights_ = image.weights.data();
   e->weightsBytes_ = int64_t(image.weights.size());
-  e->plan_ = &openPlan(image.plan, e->weightsBytes_);
-  const fb::Plan& plan = *e->plan_;
-  e->ioCount_ = plan.io() ? int(plan.io()->size()) : 0;
-  while (e->inputs_ < e->ioCount_ && e->io(e->inputs_).is_input()) e->inputs_++;
-  e->constants_ = constantExprs(plan);
+  e->open(std::move(image), options);
+  return e;
+}
+std::shared_ptr<const Engine> Engine::load(std::string_view head, std::vector<WeightChunk> weights, int64_t weightsBytes,
+                                           std::vector<std::shared_ptr<const Blob>> owners,
+                                           const LoadOptions& options) {
+  std::shared_ptr<Engine> e(new Engine);
+  EngineImage image = readEngine(head, weights, weightsBytes);
+  e->bytes_ = head;
+  e->blobs_ = std::move(owners);
+  e->pieces_ = std::move(weights);
+  e->weightsBytes_ = weightsBytes;
+  e->open(std::move(image), options);
+  return e;
+}
+
+const char* Engine::weightsAt(int64_t offset) const {
+  if (pieces_.empty()) return weights_ + offset;
+  auto it = std::upper_bound(pieces_.begin(), pieces_.end(), offset,
+                             [](int64_t o, const WeightChunk& c) { return o < c.offset; });
+  return it == pieces_.begin() ? nullptr : it[-1].data.data() + (offset - it[-1].offset);
+}
+
+void Engine::open(EngineImage image, const LoadOptions& options) {
+  manifest_ = std::move(image.manifest);
+  if (manifest_.target != "cpu")
+    throw UserError("engine is for target '{}'; this version of Rutter runs 'cpu'", manifest_.target);
+  if (CpuFeatures lacking = manifest_.features.without(options.available); !lacking.empty())
+    throw UserError("engine needs {}, which this machine does not have: build it again here, or with --isa={}",
+                    lacking.text(), isaName(bestIsa(options.available)));
+  plan_ = &openPlan(image.plan, weightsBytes_);
+  const fb::Plan& plan = *plan_;
+  for (uint32_t i = 0; !pieces_.empty() && plan.buffers() && i < plan.buffers()->size(); i++) {
+    const fb::Buffer& b = *plan.buffers()->Get(i);
+    if (b.place() != fb::Place::Weights || b.bytes() == 0) continue;
+    auto it = std::upper_bound(pieces_.begin(), pieces_.end(), b.offset(),
+                               [](int64_t o, const WeightChunk& c) { return o < c.offset; });
+    if (it == pieces_.begin() || b.offset() + b.bytes() > it[-1].offset + int64_t(it[-1].data.size()))
+      throw UserError("engine has a broken plan: buffer {} lies in no piece of its weights", i);
+  }
+  ioCount_ = plan.io() ? int(plan.io()->size()) : 0;
+  while (inputs_ < ioCount_ && io(inputs_).is_input()) inputs_++;
+  constants_ = constantExprs(plan);
   const auto* code = plan.regions()->Get(0)->code();
   for (uint32_t i = 0; code && i < code->size(); i++) {
     const fb::Instruction& x = *code->Get(i);
-    if (const auto* l = x.action_as_Launch()) e->scratch_ = std::max(e->scratch_, (l->scratch() + 63) / 64 * 64);
+    if (const auto* l = x.action_as_Launch()) scratch_ = std::max(scratch_, (l->scratch() + 63) / 64 * 64);
     const auto* r = x.action_as_Reference();
-    e->references_.push_back(r ? makeReference(*r, e->layerName(x.layer())) : nullptr);
+    references_.push_back(r ? makeReference(*r, layerName(x.layer())) : nullptr);
   }
-  if (!e->manifest_.fingerprint.empty()) {
+  if (!manifest_.fingerprint.empty()) {
     std::string differences;
-    for (const std::string& d : Fingerprint::parse(e->manifest_.fingerprint).differences(Fingerprint::ofMachine()))
+    for (const std::string& d : Fingerprint::parse(manifest_.fingerprint).differences(Fingerprint::ofMachine()))
       differences += (differences.empty() ? "" : "; ") + d;
     if (!differences.empty())
       logWarning(
@@ -152,10 +186,9 @@ std::shared_ptr<const Engine> Engine::load(std::shared_ptr<const Blob> blob, con
   }
   // Code runs (its constructors would) only when everything else has been accepted.
   if (plan.kernels() && plan.kernels()->size()) {
-    e->code_ = std::make_unique<Code>(image.code, options.temporaryDirectory);
-    for (const flatbuffers::String* s : *plan.kernels()) e->kernels_.push_back(e->code_->find(s->str()));
+    code_ = std::make_unique<Code>(image.code, options.temporaryDirectory);
+    for (const flatbuffers::String* s : *plan.kernels()) kernels_.push_back(code_->find(s->str()));
   }
-  return e;
 }
 
 int Engine::findIo(std::string_view name) const {

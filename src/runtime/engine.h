@@ -42,11 +42,16 @@ class Engine {
   /// Checks everything, then loads the code. UserError says what is wrong: see readEngine and verifyPlan; also
   /// instruction sets that this machine lacks and kernels that the code does not define.
   static std::shared_ptr<const Engine> load(std::shared_ptr<const Blob> bytes, const LoadOptions& options = {});
+  /// The same of an engine whose weights lie elsewhere in pieces (engine_split.h); `owners` keep all bytes alive.
+  static std::shared_ptr<const Engine> load(std::string_view head, std::vector<WeightChunk> weights,
+                                            int64_t weightsBytes, std::vector<std::shared_ptr<const Blob>> owners,
+                                            const LoadOptions& options = {});
 
-  std::string_view bytes() const { return blob_->bytes(); }  ///< the whole file
+  std::string_view bytes() const { return bytes_; }  ///< the whole file; without its weights if they lie elsewhere
   const Manifest& manifest() const { return manifest_; }
   const fb::Plan& plan() const { return *plan_; }
-  const char* weights() const { return weights_; }
+  const char* weights() const { return weights_; }  ///< null if they lie in pieces
+  const char* weightsAt(int64_t offset) const;
   int64_t weightsBytes() const { return weightsBytes_; }
   Kernel kernel(int i) const { return kernels_[size_t(i)]; }
   /// Of instruction i of the main region; null if it is no reference node.
@@ -71,7 +76,10 @@ class Engine {
 
  private:
   Engine() = default;
-  std::shared_ptr<const Blob> blob_;
+  void open(EngineImage image, const LoadOptions& options);
+  std::vector<std::shared_ptr<const Blob>> blobs_;
+  std::string_view bytes_;
+  std::vector<WeightChunk> pieces_;  // ascending; empty: all at weights_
   Manifest manifest_;
   const fb::Plan* plan_ = nullptr;
   const char* weights_ = nullptr;

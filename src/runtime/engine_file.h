@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,7 @@ inline constexpr uint32_t kFormatVersion = 1;
 struct WeightChunk {
   int64_t offset;  ///< from the start of the section; a multiple of 64; ascending, not overlapping
   std::string_view data;
+  Hash128 key{};   ///< equal keys and sizes are equal bytes; zero: not known
 };
 
 /// All that an engine is made of.
@@ -43,6 +45,11 @@ struct EngineParts {
 
 /// The engine's bytes; equal parts give equal bytes. InternalError if parts contradict each other.
 std::string writeEngine(const EngineParts& parts);
+/// What lies in front of the weights section, whose size and checksum are these.
+std::string engineHead(const EngineParts& parts, const Hash128& weightsHash);
+uint64_t weightsBytes(const EngineParts& parts);
+Hash128 hashWeights(std::span<const WeightChunk> weights, uint64_t bytes);
+inline Hash128 hashWeights(const EngineParts& parts) { return hashWeights(parts.weights, weightsBytes(parts)); }
 /// Writes to a temporary file beside `path`, syncs, renames: the old file stays whole until the new one is. Weights are
 /// not copied in memory. DeviceError naming path and reason (no such folder, read-only, disk full). Without `durable`
 /// nothing is synced: for files that a crash of the machine may take.
@@ -84,6 +91,13 @@ struct EngineImage {
 /// Checks magic, version, size, checksums and manifest. UserError says what is wrong: not an engine, truncated (by how
 /// much), of another format version, altered (which section).
 EngineImage readEngine(std::string_view bytes);
+/// The same of an engine whose weights lie elsewhere, in pieces; gaps between them are zeros. `head`: the file in front
+/// of its weights section. `weights` of the result is empty.
+EngineImage readEngine(std::string_view head, std::span<const WeightChunk> weights, int64_t weightsBytes);
+/// Differs whenever an engine differs in anything: its header's checksum, which covers those of all sections.
+Hash128 engineIdentity(std::string_view bytes);
+/// Where the weights of an engine lie; only the header is checked.
+std::string_view weightsSection(std::string_view bytes);
 /// Format version of something that looks like an engine, without further checks. UserError if it does not.
 uint32_t readFormatVersion(std::string_view bytes);
 

@@ -95,39 +95,85 @@ uint32_t readFormatVersion(std::string_view b) {
   return at<uint32_t>(b, 8);
 }
 
-EngineImage readEngine(std::string_view b) {
+namespace {
+
+struct Head {
+  Manifest manifest;
+  uint64_t end, base;  // of header and manifest; what offsets of sections count from
+};
+// `total`: bytes that there are; `b` may be the part in front of the weights.
+Head readHead(std::string_view b, uint64_t bytes) {
   if (uint32_t v = readFormatVersion(b); v != kFormatVersion)
     throw UserError("engine has format version {}, this version of Rutter reads {}: build the engine again", v,
                     kFormatVersion);
   uint64_t manifestBytes = at<uint32_t>(b, 12), total = at<uint64_t>(b, 16);
-  if (total > b.size()) throw UserError("engine is truncated: {} bytes of {}", b.size(), total);
-  if (total < b.size()) throw UserError("engine has {} bytes after its end; copy it again", b.size() - total);
-  if (kHeader + manifestBytes > total) altered("header");
+  if (total > bytes) throw UserError("engine is truncated: {} bytes of {}", bytes, total);
+  if (total < bytes) throw UserError("engine has {} bytes after its end; copy it again", bytes - total);
+  if (kHeader + manifestBytes > b.size()) altered("header");
   std::string head(b.substr(0, kHeader + manifestBytes));
   std::memset(head.data() + 32, 0, 16);
   if (hashBytes(head) != Hash128{at<uint64_t>(b, 32), at<uint64_t>(b, 40)}) altered("header");
 
-  EngineImage image;
-  image.manifest = parseManifest(b.substr(kHeader, manifestBytes));
-  const uint64_t base = (kHeader + manifestBytes + kPage - 1) / kPage * kPage;
-  uint64_t end = kHeader + manifestBytes;
+  Head h{parseManifest(b.substr(kHeader, manifestBytes)), kHeader + manifestBytes,
+         (kHeader + manifestBytes + kPage - 1) / kPage * kPage};
   static constexpr const char* kNames[] = {"plan", "code", "weights"};
-  std::string_view* parts[] = {&image.plan, &image.code, &image.weights};
-  if (image.manifest.sections.size() != 3)
-    throw UserError("engine has {} sections, 3 are expected", image.manifest.sections.size());
+  const std::vector<Manifest::Section>& sections = h.manifest.sections;
+  if (sections.size() != 3) throw UserError("engine has {} sections, 3 are expected", sections.size());
+  uint64_t end = h.end;
   for (size_t i = 0; i < 3; i++) {
-    const Manifest::Section& s = image.manifest.sections[i];
+    const Manifest::Section& s = sections[i];
     if (s.name != kNames[i]) throw UserError("engine has section '{}' where '{}' is expected", s.name, kNames[i]);
-    if (s.offset > total || base > total - s.offset || s.size > total - base - s.offset || base + s.offset < end ||
-        s.offset % 64)
+    if (s.offset > total || h.base > total - s.offset || s.size > total - h.base - s.offset ||
+        h.base + s.offset < end || s.offset % 64)
       throw UserError("engine section '{}' lies outside the file", s.name);
-    if (!allZero(b.substr(end, base + s.offset - end))) altered("padding");
-    *parts[i] = b.substr(base + s.offset, s.size);
-    if (hashBytes(*parts[i]) != s.hash) altered(fmt::format("section '{}'", s.name).c_str());
-    end = base + s.offset + s.size;
+    end = h.base + s.offset + s.size;
   }
   if (end != total) throw UserError("engine has {} bytes that belong to no section", total - end);
+  return h;
+}
+// Plan and code, and the padding up to `upTo`.
+EngineImage readSections(std::string_view b, Head&& h, uint64_t upTo) {
+  EngineImage image;
+  uint64_t end = h.end;
+  std::string_view* parts[] = {&image.plan, &image.code};
+  for (size_t i = 0; i < 2; i++) {
+    const Manifest::Section& s = h.manifest.sections[i];
+    if (!allZero(b.substr(end, h.base + s.offset - end))) altered("padding");
+    *parts[i] = b.substr(h.base + s.offset, s.size);
+    if (hashBytes(*parts[i]) != s.hash) altered(fmt::format("section '{}'", s.name).c_str());
+    end = h.base + s.offset + s.size;
+  }
+  if (!allZero(b.substr(end, upTo - end))) altered("padding");
+  image.manifest = std::move(h.manifest);
   return image;
+}
+
+}  // namespace
+
+EngineImage readEngine(std::string_view b) {
+  Head h = readHead(b, b.size());
+  const Manifest::Section weights = h.manifest.sections[2];
+  const uint64_t at = h.base + weights.offset;
+  EngineImage image = readSections(b, std::move(h), at);
+  image.weights = b.substr(at, weights.size);
+  if (hashBytes(image.weights) != weights.hash) altered("section 'weights'");
+  return image;
+}
+EngineImage readEngine(std::string_view head, std::span<const WeightChunk> pieces, int64_t bytes) {
+  Head h = readHead(head, head.size() + uint64_t(bytes));
+  const Manifest::Section weights = h.manifest.sections[2];
+  if (h.base + weights.offset != head.size() || weights.size != uint64_t(bytes)) altered("header");
+  EngineImage image = readSections(head, std::move(h), head.size());
+  if (hashWeights(pieces, uint64_t(bytes)) != weights.hash) altered("section 'weights'");
+  return image;
+}
+Hash128 engineIdentity(std::string_view b) {
+  readFormatVersion(b);
+  return {at<uint64_t>(b, 32), at<uint64_t>(b, 40)};
+}
+std::string_view weightsSection(std::string_view b) {
+  const Head h = readHead(b, b.size());
+  return b.substr(h.base + h.manifest.sections[2].offset, h.manifest.sections[2].size);
 }
 
 }  // namespace rutter::runtime

@@ -23,28 +23,20 @@ void pad(const Sink& sink, uint64_t n) {
   static const char zeros[kPage] = {};
   for (; n; n -= std::min(n, kPage)) sink({zeros, size_t(std::min(n, kPage))});
 }
-uint64_t weightsBytes(const EngineParts& p) {
-  return p.weights.empty() ? 0 : uint64_t(p.weights.back().offset) + p.weights.back().data.size();
-}
-void emitWeights(const EngineParts& p, const Sink& sink) {
+void emitWeights(std::span<const WeightChunk> weights, uint64_t bytes, const Sink& sink) {
   uint64_t at = 0;
-  for (const WeightChunk& c : p.weights) {
+  for (const WeightChunk& c : weights) {
     RUTTER_CHECK(c.offset >= 0 && uint64_t(c.offset) >= at && c.offset % 64 == 0, "weight chunk at {} after {}",
                  c.offset, at);
     pad(sink, uint64_t(c.offset) - at);
     sink(c.data);
     at = uint64_t(c.offset) + c.data.size();
   }
-}
-Hash128 hashWeights(const EngineParts& p) {
-  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> s(XXH3_createState(), XXH3_freeState);
-  XXH3_128bits_reset(s.get());
-  emitWeights(p, [&](std::string_view b) { XXH3_128bits_update(s.get(), b.data(), b.size()); });
-  auto h = XXH3_128bits_digest(s.get());
-  return {h.low64, h.high64};
+  RUTTER_CHECK(at <= bytes, "weights of {} bytes in a section of {}", at, bytes);
+  pad(sink, bytes - at);
 }
 
-void emitEngine(const EngineParts& parts, const Sink& sink) {
+void emitHead(const EngineParts& parts, const Hash128& weightsHash, const Sink& sink) {
   flatbuffers::FlatBufferBuilder builder;
   builder.Finish(fb::Plan::Pack(builder, &parts.plan));
   std::string_view plan(reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize());
@@ -58,7 +50,7 @@ void emitEngine(const EngineParts& parts, const Sink& sink) {
   };
   std::vector<Part> sections = {{"plan", 64, plan.size(), hashBytes(plan)},
                                 {"code", 64, parts.code.size(), hashBytes(parts.code)},
-                                {"weights", kPage, weightsBytes(parts), hashWeights(parts)}};
+                                {"weights", kPage, weightsBytes(parts), weightsHash}};
   nlohmann::ordered_json m;
   m["features"] = parts.features.text();
   m["target"] = parts.target;
@@ -96,7 +88,10 @@ void emitEngine(const EngineParts& parts, const Sink& sink) {
   pad(sink, sections[1].offset - plan.size());
   sink(parts.code);
   pad(sink, sections[2].offset - sections[1].offset - parts.code.size());
-  emitWeights(parts, sink);
+}
+void emitEngine(const EngineParts& parts, const Sink& sink) {
+  emitHead(parts, hashWeights(parts), sink);
+  emitWeights(parts.weights, weightsBytes(parts), sink);
 }
 
 // A file that appears under its name only when it is whole.
@@ -143,6 +138,22 @@ class AtomicFile {
 };
 
 }  // namespace
+
+uint64_t weightsBytes(const EngineParts& p) {
+  return p.weights.empty() ? 0 : uint64_t(p.weights.back().offset) + p.weights.back().data.size();
+}
+Hash128 hashWeights(std::span<const WeightChunk> weights, uint64_t bytes) {
+  std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> s(XXH3_createState(), XXH3_freeState);
+  XXH3_128bits_reset(s.get());
+  emitWeights(weights, bytes, [&](std::string_view b) { XXH3_128bits_update(s.get(), b.data(), b.size()); });
+  auto h = XXH3_128bits_digest(s.get());
+  return {h.low64, h.high64};
+}
+std::string engineHead(const EngineParts& parts, const Hash128& weightsHash) {
+  std::string out;
+  emitHead(parts, weightsHash, [&](std::string_view b) { out.append(b); });
+  return out;
+}
 
 std::string writeEngine(const EngineParts& parts) {
   std::string out;

@@ -30,6 +30,12 @@ class LoadedEngine {
   virtual std::vector<LayerTime> profile(int runs) = 0;
 };
 
+/// An engine that was built into a file.
+struct Built {
+  std::string hash;                      ///< as hashOf gives it for the whole engine
+  std::map<std::string, double> stepMs;  ///< milliseconds of "decide", "emit", "link", "assemble", "write"
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -43,16 +49,18 @@ class Backend {
   virtual const std::vector<Tensors>& inputs() const = 0;
   /// References from the user's files, one a set; empty: the oracle's.
   virtual const std::vector<Tensors>& references() const = 0;
+  /// May keep what it decided for a build of the same route in a child that is forked next.
   virtual Decision decide(const std::string& route) = 0;
+  virtual void forgetDecision() {}
   /// Writes the default engine to a file (private folder: no sync).
-  virtual void writeDefault(const std::string& path) const = 0;
+  virtual void writeDefault(const std::string& path) = 0;
   virtual void admitKernels(const std::string& blob) = 0;
 
   // ---- in a child ----
   /// The oracle's outputs for one input set.
   virtual Tensors oracle(int set) = 0;
-  /// Builds and writes the engine to a file. UserError: rejected.
-  virtual void build(const std::string& route, const std::string& path) = 0;
+  /// Builds and writes the engine to a file, which may refer to the default's (see writeDefault). UserError: rejected.
+  virtual Built build(const std::string& route, const std::string& path) = 0;
   /// Kernels that build() emitted and the worker does not have; "" if none.
   virtual std::string newKernels() = 0;
 
@@ -60,6 +68,11 @@ class Backend {
   /// Loads an engine file (mapped: its weights are shared by all that load it); engines of one process share a pool of
   /// `threads` (0: all usable). `luck` decides where the arena lies.
   virtual std::unique_ptr<LoadedEngine> load(const std::string& path, int threads, uint64_t luck) = 0;
+  /// The bytes of a whole engine, from a file that build or writeDefault wrote.
+  virtual std::string wholeEngine(const std::string& path);
+  /// Checks an engine file and returns a hash that differs whenever the engine does. UserError if it is torn or
+  /// altered.
+  virtual std::string hashOf(const std::string& path);
   /// Checks an engine and returns the route that it was built by. UserError if it is torn or altered.
   virtual std::string routeOf(const std::string& path) = 0;
   virtual Clock& clock() = 0;

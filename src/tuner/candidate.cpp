@@ -136,7 +136,8 @@ Json toJson(const JudgeOptions& o) {
           {"min_rounds", o.rank.minRounds},
           {"max_rounds", o.rank.maxRounds},
           {"hopeless", o.rank.hopeless},
-          {"terrible", o.rank.terrible}};
+          {"terrible", o.rank.terrible},
+          {"promise", o.rank.promise}};
 }
 
 JudgeOptions judgeFromJson(const Json& j) {
@@ -147,7 +148,7 @@ JudgeOptions judgeFromJson(const Json& j) {
   o.profileLayers = j.at("profile");
   o.block.minRuns = j.at("min_runs");
   o.block.blockSeconds = j.at("block_s");
-  o.rank = {j.at("min_rounds"), j.at("max_rounds"), j.at("hopeless"), j.at("terrible")};
+  o.rank = {j.at("min_rounds"), j.at("max_rounds"), j.at("hopeless"), j.at("terrible"), j.at("promise")};
   return o;
 }
 
@@ -185,7 +186,7 @@ BaselineRecord runBaseline(Backend& backend, const JudgeOptions& how, const std:
   r.buildMs = about["default"].value("build_ms", 0.0);
   r.knobsRead = about["default"].value("knobs_read", std::vector<std::string>{});
   r.machine = about.value("machine", "");
-  r.engineHash = hashBytes(readWholeFile(standardPath)).hex();
+  r.engineHash = backend.hashOf(standardPath);
   say("built", {});
   const auto& inputs = backend.inputs();
   reference.truth = backend.references();
@@ -234,21 +235,46 @@ BaselineRecord runBaseline(Backend& backend, const JudgeOptions& how, const std:
   return r;
 }
 
+// Layers of both engines, in turns, since clocks drift. What disturbs a run makes it slower: the better turn counts.
+static void profilePair(LoadedEngine& engine, LoadedEngine& standard, CandidateRecord& r) {
+  auto turn = [](LoadedEngine& e, std::map<std::string, double>& best) {
+    std::map<std::string, double> now;
+    for (const LayerTime& l : e.profile(3))
+      if (!l.origins.empty()) now[l.origins.front()] += l.ms;
+    for (const auto& [origin, ms] : now) {
+      auto [it, fresh] = best.try_emplace(origin, ms);
+      if (!fresh) it->second = std::min(it->second, ms);
+    }
+  };
+  for (int i = 0; i < 2; i++) {
+    turn(engine, r.layerMs);
+    turn(standard, r.defaultLayerMs);
+  }
+}
+
 CandidateRecord runCandidate(Backend& backend, const JudgeOptions& how, const Reference& reference,
                              const std::string& standardPath, const std::string& route, uint64_t luck,
                              const std::string& path, const Say& say) {
   CandidateRecord r;
   r.route = route;
   const double begin = backend.clock().now();
+  double last = begin;
+  auto step = [&](const char* name) {
+    const double t = backend.clock().now();
+    r.stepMs[name] = (t - last) * 1000;
+    last = t;
+  };
   try {
-    backend.build(route, path);
+    Built b = backend.build(route, path);
+    r.engineHash = b.hash;
+    r.stepMs = std::move(b.stepMs);
   } catch (const UserError& e) {
     r.status = Status::kRejected;
     r.error = e.what();
     return r;
   }
-  r.buildMs = (backend.clock().now() - begin) * 1000;
-  r.engineHash = hashBytes(readWholeFile(path)).hex();
+  last = backend.clock().now();
+  r.buildMs = (last - begin) * 1000;
   say("built", {{"build_ms", r.buildMs}});
 
   // The same loader, pool and inputs for both; which comes first and where the arenas lie is luck.
@@ -260,6 +286,7 @@ CandidateRecord runCandidate(Backend& backend, const JudgeOptions& how, const Re
   else
     loadEngine(), loadStandard();
   say("loaded", {});
+  step("load");
 
   const auto& inputs = backend.inputs();
   auto check = [&](size_t set, Accuracy so, const Tensors& y) {
@@ -284,17 +311,15 @@ CandidateRecord runCandidate(Backend& backend, const JudgeOptions& how, const Re
       return r;
     }
     standard->bind(inputs[0]);
-    if (how.profileLayers) {
-      for (const LayerTime& l : engine->profile(5))
-        if (!l.origins.empty()) r.layerMs[l.origins.front()] += l.ms;
-      // The default's whole time beside it: clocks drift, layers of another process are compared through this.
-      for (const LayerTime& l : standard->profile(5)) r.layerMs[""] += l.ms;
-    }
+    step("check");
+    if (how.profileLayers) profilePair(*engine, *standard, r);
+    step("profile");
     const PairSamples p =
         measurePair([&] { standard->run(); }, [&] { engine->run(); }, backend.clock(), how.block, how.rank, luck & 2,
                     [&](const PairSamples& s) { say("samples", {{"rounds", s.logRatios.size()}}); });
     r.logRatios = p.logRatios;
     r.ms = median(p.second) * 1000;
+    step("rank");
 
     engine->poison(kPoison[1]);
     engine->run();
@@ -311,6 +336,7 @@ CandidateRecord runCandidate(Backend& backend, const JudgeOptions& how, const Re
       r.status = so.ok ? Status::kUnstable : Status::kInaccurate;
       r.error = so.ok ? "other bits in the last run than in the first" : "in the last run: " + so.error;
     }
+    step("last_check");
   } catch (const UserError& e) {
     r.status = Status::kCrashed;
     r.error = fmt::format("failed while running: {}", e.what());

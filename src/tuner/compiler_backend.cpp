@@ -9,6 +9,7 @@
 #include "compiler/compile.h"
 #include "ops/op.h"
 #include "runtime/context.h"
+#include "runtime/engine_split.h"
 #include "tuner/make_inputs.h"
 #include "tuner/tensor_files.h"
 #include "tuner/wire.h"
@@ -105,6 +106,7 @@ class CompilerBackend : public Backend {
     }
     build_.isa = o_.build.isa;
     build_.threads = o_.build.threads;
+    build_.emitThreads = 1;  // a worker has no second thread
     build_.strictRoutes = o_.build.strictRoutes;
     SteadyClock clock;
     const double begin = clock.now();
@@ -137,9 +139,15 @@ class CompilerBackend : public Backend {
   Decision decide(const std::string& route) override {
     compiler::BuildOptions b = build_;
     b.route = knobs::Route::parse(route);
-    return decisionOf(compiler::decideModel(model_, b));
+    decided_.reset();
+    decided_.emplace(route, compiler::decideModel(model_, b));
+    return decisionOf(decided_->second);
   }
-  void writeDefault(const std::string& path) const override { writePlain(result_.parts, path); }
+  void forgetDecision() override { decided_.reset(); }
+  void writeDefault(const std::string& path) override {
+    runtime::writeEngineFile(result_.parts, path, false);  // the private folder goes with the search
+    standard_ = runtime::WeightIndex(result_.parts, path);
+  }
 
   void admitKernels(const std::string& blob) override {
     ByteReader r(blob);
@@ -183,23 +191,39 @@ class CompilerBackend : public Backend {
     return named;
   }
 
-  void build(const std::string& route, const std::string& path) override {
+  Built build(const std::string& route, const std::string& path) override {
     compiler::BuildOptions b = build_;
     b.route = knobs::Route::parse(route);
-    compiler::BuildResult r = compiler::buildEngine(model_, b, kernels_);
+    b.emitThreads = build_.threads;
+    // The worker has just decided this route, afresh, for these very options: its answer came along with the fork.
+    const bool known = decided_ && decided_->first == route;
+    compiler::BuildResult r = known ? compiler::buildEngine(model_, b, std::move(decided_->second), kernels_)
+                                    : compiler::buildEngine(model_, b, kernels_);
+    decided_.reset();
     checkWorkspace(r);
     r.parts.fingerprint = fingerprint_.text();
-    writePlain(r.parts, path);
+    const double begin = clock_.now();
+    Built out;
+    out.hash = runtime::writeSplitEngine(r.parts, standard_, path).hex();
+    out.stepMs = {{"decide", r.decideSeconds * 1000},
+                  {"emit", r.emitSeconds * 1000},
+                  {"link", r.linkSeconds * 1000},
+                  {"assemble", r.assembleSeconds * 1000},
+                  {"write", (clock_.now() - begin) * 1000}};
+    return out;
   }
 
   std::unique_ptr<LoadedEngine> load(const std::string& path, int threads, uint64_t luck) override {
     if (!pool_) pool_ = std::make_shared<runtime::Pool>(runtime::PoolOptions{threads, true});
-    return std::make_unique<RuntimeEngine>(runtime::Engine::load(runtime::Blob::map(path)), pool_, luck);
+    return std::make_unique<RuntimeEngine>(runtime::loadEngineFiles(open(path)), pool_, luck);
   }
-  std::string routeOf(const std::string& path) override {
-    const auto blob = runtime::Blob::map(path);
-    return runtime::readEngine(blob->bytes()).manifest.route;
+  std::string wholeEngine(const std::string& path) override { return runtime::wholeEngine(open(path)); }
+  std::string hashOf(const std::string& path) override {
+    const runtime::EngineFiles files = open(path);
+    readEngineFiles(files);
+    return runtime::engineIdentity(files.split() ? files.head : files.file->bytes()).hex();
   }
+  std::string routeOf(const std::string& path) override { return readEngineFiles(open(path)).manifest.route; }
   Clock& clock() override { return clock_; }
   std::shared_ptr<const knobs::Registry> registry(const Json&) override {
     return {std::shared_ptr<void>(), &knobs::Registry::builtin()};
@@ -221,13 +245,13 @@ class CompilerBackend : public Backend {
                       o_.build.workspaceBytes);
   }
 
-  // No sync: the file lives in the private folder and goes with it.
-  static void writePlain(const runtime::EngineParts& parts, const std::string& path) {
-    const std::string bytes = runtime::writeEngine(parts);
-    std::ofstream out(path, std::ios::binary | std::ios::trunc);
-    out.write(bytes.data(), std::streamsize(bytes.size()));
-    out.close();
-    if (!out) throw DeviceError("cannot write {} ({} bytes)", path, bytes.size());
+  // Engines of one process that lie in one file share its mapping.
+  runtime::EngineFiles open(const std::string& path) {
+    return runtime::openEngineFiles(path, [this](const std::string& p) {
+      std::shared_ptr<const runtime::Blob> blob = mapped_[p].lock();
+      if (!blob) mapped_[p] = blob = runtime::Blob::map(p);
+      return blob;
+    });
   }
 
   // {"outputs": [names]}: outputs marked and unmarked through the API.
@@ -316,6 +340,9 @@ class CompilerBackend : public Backend {
   compiler::KernelCache kernels_;
   compiler::BuildResult result_;
   std::set<Hash128> admitted_;
+  std::optional<std::pair<std::string, compiler::Decided>> decided_;  // by route
+  runtime::WeightIndex standard_;
+  std::map<std::string, std::weak_ptr<const runtime::Blob>> mapped_;
   Decision default_;
   double buildMs_ = 0;
   std::map<std::string, std::string> stack_;

@@ -243,12 +243,20 @@ SampleRecord ProcessRunner::sample(int64_t iter, const std::string& route, const
 std::string ProcessRunner::save(int64_t iter, const std::string& route, const std::string& path) {
   work_ = Work::kSave;
   needEngine(iter, route);
-  const std::string bytes = readWholeFile(enginePath(iter)), hash = hashBytes(bytes).hex();
   const std::string own = checker_->routeOf(enginePath(iter));
   RUTTER_CHECK(own == (iter < 0 ? "" : route), "engine {} is of route '{}', not '{}'", iter, own, route);
+  const std::string bytes = checker_->wholeEngine(enginePath(iter));
   replaceFile(path, bytes);
-  if (hashBytes(readWholeFile(path)).hex() != hash) throw DeviceError("{} is not what was written to it", path);
-  return hash;
+  if (readWholeFile(path) != bytes) throw DeviceError("{} is not what was written to it", path);
+  return checker_->hashOf(path);
+}
+
+std::string ProcessRunner::hashOf(const std::string& path) {
+  try {
+    return checker_->hashOf(path);
+  } catch (const UserError&) {
+    return "";
+  }
 }
 
 void ProcessRunner::keepOnly(const std::vector<int64_t>& iters) {

@@ -123,6 +123,8 @@ Json toJson(const CandidateRecord& r) {
             {"host", r.host},
             {"time", r.time}};
   if (!r.layerMs.empty()) j["layer_ms"] = r.layerMs;
+  if (!r.defaultLayerMs.empty()) j["default_layer_ms"] = r.defaultLayerMs;
+  if (!r.stepMs.empty()) j["step_ms"] = r.stepMs;
   return j;
 }
 
@@ -145,6 +147,8 @@ CandidateRecord candidateFromJson(const Json& j) {
   read(j, "busy_s", r.busySeconds);
   read(j, "peak_bytes", r.peakBytes);
   read(j, "layer_ms", r.layerMs);
+  read(j, "default_layer_ms", r.defaultLayerMs);
+  read(j, "step_ms", r.stepMs);
   read(j, "host", r.host);
   read(j, "time", r.time);
   return r;

@@ -50,8 +50,10 @@ struct CandidateRecord {
   std::vector<std::string> knobsRead;
   double buildMs = 0, busySeconds = 0;
   int64_t peakBytes = 0;
-  std::map<std::string, double> layerMs;  ///< by name of a layer's first origin, and under "" the whole default beside
-                                          ///< it; only where a strategy wants it
+  /// By name of a layer's first origin, of the candidate and of the default beside it in the same process; only where a
+  /// strategy wants them.
+  std::map<std::string, double> layerMs, defaultLayerMs;
+  std::map<std::string, double> stepMs;  ///< "decide", "emit", "link", "assemble", "write", "load", "check", …
   std::string host, time;
 };
 

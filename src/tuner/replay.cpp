@@ -11,6 +11,7 @@ class NoRunner : public Runner {
   CandidateRecord candidate(int64_t, const std::string& route) override { throw missing(route); }
   SampleRecord sample(int64_t, const std::string& route, const std::string&, int) override { throw missing(route); }
   std::string save(int64_t, const std::string& route, const std::string&) override { throw missing(route); }
+  std::string hashOf(const std::string&) override { return ""; }
 
  private:
   static UserError missing(const std::string& route) {

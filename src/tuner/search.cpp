@@ -132,7 +132,7 @@ void Search::finish(CandidateRecord r, bool fresh) {
     return;
   }
   if (!r.decision.empty() && !r.sameAs) byDecision_.try_emplace(r.decision, r.iter, r.route);
-  Tell t{r.status, r.logRatios, r.layerMs};
+  Tell t{r.status, r.logRatios, r.layerMs, r.defaultLayerMs};
   known_[r.route] = std::move(r);
   tell(t);
 }
@@ -153,7 +153,8 @@ void Search::noteEvents() {
 
 void Search::oneCandidate(const Ask& ask) {
   if (auto it = known_.find(ask.route); it != known_.end()) {
-    tell({it->second.status, it->second.logRatios, it->second.layerMs});
+    const CandidateRecord& c = it->second;
+    tell({c.status, c.logRatios, c.layerMs, c.defaultLayerMs});
     return;
   }
   if (auto it = recorded_.candidates.find(ask.route); it != recorded_.candidates.end())
@@ -184,6 +185,7 @@ void Search::oneCandidate(const Ask& ask) {
     r.iter = iter;
     r.sameAs = same->second.first;
     r.busySeconds = r.buildMs = 0;
+    r.stepMs.clear();
   } else {
     const int64_t iter = r.iter;
     r = runner_.candidate(iter, ask.route);
@@ -397,8 +399,7 @@ void Search::publish(std::vector<ConfirmRecord> confirmed) {
 
 // A continued search finds its winner where it left it.
 bool Search::isSaved(const std::string& hash) const {
-  std::ifstream in(config_.saveEngine, std::ios::binary);
-  return in && hashBytes(std::string((std::istreambuf_iterator<char>(in)), {})).hex() == hash;
+  return std::ifstream(config_.saveEngine).good() && runner_.hashOf(config_.saveEngine) == hash;
 }
 
 TuneResult Search::summary() {

@@ -34,6 +34,8 @@ class Runner {
   /// Writes the engine of `route` (of the default if iter is -1) to `path`, checked and renamed into place. Returns
   /// its hash. UserError or DeviceError if that fails.
   virtual std::string save(int64_t iter, const std::string& route, const std::string& path) = 0;
+  /// The `engineHash` that an engine file has; "" if it is no whole engine.
+  virtual std::string hashOf(const std::string& path) = 0;
   /// Engines of other candidates will not be asked for soon and may be dropped.
   virtual void keepOnly(const std::vector<int64_t>& iters) {}
 };

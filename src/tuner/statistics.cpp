@@ -47,7 +47,7 @@ bool rankDone(std::span<const double> logRatios, const RankRule& rule) {
   };
   if (n == 1 && all(-rule.terrible)) return true;
   if (n < rule.minRounds) return false;
-  return all(-rule.hopeless) || (n >= 3 && all(0));
+  return median({logRatios.begin(), logRatios.end()}) < rule.promise || all(-rule.hopeless) || (n >= 3 && all(0));
 }
 
 bool rankFaster(std::span<const double> logRatios) {

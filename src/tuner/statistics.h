@@ -33,8 +33,10 @@ struct RankRule {
   int maxRounds = 5;       ///< five rounds make a one-sided tail of 1/32
   double hopeless = 0.02;  ///< all rounds so far slower than the default by more than this (log ratio)
   double terrible = 0.25;  ///< slower by more than this in the first round already
+  double promise = -1e9;   ///< median of the rounds so far, from minRounds on: below this it is not worth more rounds
 };
-/// Ends after maxRounds; before that only for what is terrible, hopeless, or not once faster in three rounds.
+/// Ends after maxRounds; before that only for what is terrible, hopeless, not once faster in three rounds, or
+/// promises less than is asked for.
 bool rankDone(std::span<const double> logRatios, const RankRule& rule);
 /// Positive in the sense of `mixed`: all of at least five rounds' interval lies above 0.
 bool rankFaster(std::span<const double> logRatios);

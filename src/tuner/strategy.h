@@ -20,7 +20,8 @@ struct Ask {
 struct Tell {
   Status status = Status::kOk;
   std::vector<double> logRatios;  ///< rounds of the ranking process against the default route; above 0 is faster
-  std::map<std::string, double> layerMs;  ///< by first origin; empty if it was not wanted
+  /// By first origin, of the candidate and of the default beside it; empty if they were not wanted.
+  std::map<std::string, double> layerMs, defaultLayerMs;
 };
 
 class Strategy {
@@ -49,9 +50,8 @@ struct HotSpace {
   std::vector<std::string> knobsRead;  ///< also by decisions about the whole model
   bool lossy = false;                  ///< the user gave an accuracy threshold
 };
-/// `--tune`: values of the hottest knobs one by one for the whole model, each judged layer by layer from its profile;
-/// then routes assembled from what helped where (scoped to layers where they disagree); then changes to the best of
-/// those, as long as they help.
+/// `--tune`: each engine tries another value in every hot layer at once and is judged layer by layer; what helped is
+/// put together, looked at again and kept where it helps again; values of knobs that shape the whole graph one by one.
 std::unique_ptr<Strategy> makeTuneStrategy(HotSpace space);
 /// The hottest knobs with their values, as an expression for people and for the cache's header.
 std::string hotExpression(const HotSpace& space, size_t knobs);

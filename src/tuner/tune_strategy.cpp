@@ -1,4 +1,6 @@
-// The friendly form: the knobs that the default engine's hottest layers read, judged layer by layer.
+// The friendly form. Layers are all but independent of each other, and a profile shows each: so one engine tries
+// another value in every hot layer at once, and is judged layer by layer. What helped is put together now and then,
+// looked at again, and kept where it helps again; the next round starts from there.
 #include <algorithm>
 #include <cmath>
 
@@ -10,15 +12,11 @@ namespace {
 using knobs::Assignment;
 using knobs::KnobInfo;
 
-// A change must beat the incumbent by this much (log ratio): less is within what placement alone does.
+// A value for the whole model must gain this much (log ratio): less is within what placement alone does.
 constexpr double kStep = 0.006;
-
-struct Move {
-  std::vector<Assignment> route;
-  double heat = 0;  // the share of time that it may change, less for a knob's later values
-  int phase = 1;
-  bool single = false;  // one value for the whole model
-};
+constexpr size_t kWindow = 16;        // layers that are tried at once: each costs its kernel
+constexpr double kWindowShare = 0.9;  // … unless fewer take this share of the time
+constexpr int kAssembleEvery = 10;
 
 // Values worth trying, without the default. A range is sampled at its ends and on the way, in powers of four.
 std::vector<std::string> valuesOf(const KnobInfo& k, bool lossy) {
@@ -60,8 +58,19 @@ std::vector<Heat> heats(const HotSpace& space) {
   return out;
 }
 
-void sortByHeat(std::vector<Move>& moves) {
-  std::stable_sort(moves.begin(), moves.end(), [](const Move& a, const Move& b) { return a.heat > b.heat; });
+// A knob that is read where a layer's kernel is chosen can be scoped to the layer. Others shape the graph around it.
+bool isLocal(const KnobInfo& k) {
+  return k.area != "fuse" && k.area != "graph" && k.area != "layout" && k.area != "memory";
+}
+
+// The middle of an ordered list first: its ends are the unlikely ones.
+std::vector<std::string> middleOut(std::vector<std::string> v) {
+  std::vector<std::string> out;
+  for (size_t n = v.size(), i = 0; i < n; i++) {
+    const size_t step = (i + 1) / 2, mid = n / 2;
+    out.push_back(std::move(v[i % 2 ? mid - step : mid + step]));
+  }
+  return out;
 }
 
 class TuneStrategy : public Strategy {
@@ -70,217 +79,283 @@ class TuneStrategy : public Strategy {
     for (const LayerTime& l : space_.layers) {
       total_ += l.ms;
       if (l.origins.empty()) continue;
-      ms_[l.origins.front()] += l.ms;
       for (const std::string& o : l.origins) home_.try_emplace(o, l.origins.front());
+      auto it = std::find_if(layers_.begin(), layers_.end(), [&](auto& h) { return h.origin == l.origins.front(); });
+      if (it == layers_.end()) it = layers_.insert(layers_.end(), Hot{l.origins.front(), 0, {}, {}, {}});
+      it->ms += l.ms;
+      it->knobs.insert(l.knobsRead.begin(), l.knobsRead.end());
     }
-    for (const Heat& h : heats(space_)) addMoves(*h.knob, h.heat);
-    sortByHeat(queue_);
-    event("hot", fmt::format("tune: {} knobs of the hot layers, {} values to try one by one", heats(space_).size(),
-                             queue_.size()));
+    std::stable_sort(layers_.begin(), layers_.end(), [](const Hot& a, const Hot& b) { return a.ms > b.ms; });
+    std::map<std::string, int> readers;
+    for (const Hot& h : layers_)
+      for (const std::string& k : h.knobs) readers[k]++;
+    for (Hot& h : layers_) addTrials(h, readers);
+    for (const Heat& h : heats(space_)) addWide(*h.knob, h.heat);
+    std::stable_sort(wides_.begin(), wides_.end(), [](const Wide& a, const Wide& b) { return a.heat > b.heat; });
+    moveWindow();
+    event("hot", fmt::format("tune: {} layers at once, {} values for single layers, {} for the whole model",
+                             end_ - begin_, trialsLeft(), wides_.size()));
     events_.back()["hottest"] = hotExpression(space_, 12);
   }
   const char* name() const override { return "tune"; }
 
   std::optional<Ask> ask() override {
     while (true) {
-      // Now and then what is known so far is put together, so that a short budget gets its share of it.
-      if (phase_ == 1 && at_ >= nextAssembly_ && at_ < queue_.size()) {
-        nextAssembly_ += kAssembleEvery;
-        assemble(2, 2);
-      }
-      if (!assembled_.empty()) {
-        Move m = std::move(assembled_.front());
-        assembled_.erase(assembled_.begin());
-        if (std::optional<Ask> a = propose(std::move(m))) return a;
+      if (!next_.empty()) {
+        Proposal p = std::move(next_.front());
+        next_.erase(next_.begin());
+        if (std::optional<Ask> a = propose(std::move(p))) return a;
         continue;
       }
-      if (at_ < queue_.size()) {
-        if (std::optional<Ask> a = propose(queue_[at_++])) return a;
+      if (asks_ >= nextAssembly_) {
+        nextAssembly_ = asks_ + kAssembleEvery;
+        assemble();
         continue;
       }
-      if (!nextPhase()) return std::nullopt;
+      // One value for the whole model after three engines that try many.
+      const bool wide = wideAt_ < wides_.size() && (turn_++ % 4 == 3 || !trialsLeft());
+      if (wide) {
+        Proposal p;
+        p.wide = wides_[wideAt_++].assignment;
+        p.route = {*p.wide};
+        next_.push_back(std::move(p));
+      } else if (trialsLeft()) {
+        next_.push_back(spread());
+      } else if (!nextRound()) {
+        return std::nullopt;
+      }
     }
   }
 
   void tell(const Tell& t) override {
-    if (t.status != Status::kOk || t.logRatios.empty()) return;
+    const Proposal p = std::exchange(current_, {});
+    if (t.status != Status::kOk || t.logRatios.empty()) return divide(p);
     const double center = median(t.logRatios);
-    if (current_.single && incumbentAtAsk_.empty()) learn(current_.route[0], t, center);
-    if (t.logRatios.size() < 5) return;
-    if (center > best_ + kStep && medianInterval(t.logRatios, 1.0 / 32).lo > best_) {
-      incumbent_ = current_.route;
-      best_ = center;
-      improved_ = true;
+    if (p.wide) {
+      if (t.logRatios.size() >= 5 && center > kStep && medianInterval(t.logRatios, 1.0 / 32).lo > 0)
+        takeWide(*p.wide, center);
+      return;
     }
+    const std::map<std::string, double> saved = savings(t);
+    bool lost = false, kept = false;
+    for (const auto& [layer, trial] : p.trials) {
+      Hot& h = layers_[layer];
+      Trial& tried = h.trials[trial];
+      auto it = saved.find(h.origin);
+      // Without a profile the whole ratio is what there is: it speaks for one change only.
+      const double now = it != saved.end() ? it->second : p.trials.size() == 1 ? total_ * (1 - std::exp(-center)) : 0;
+      tried.gain = now - h.saved;
+      if (!p.assembled) {
+        if (tried.gain > worth(h, 0.03) && (!h.best || tried.gain > h.trials[*h.best].gain)) h.best = trial;
+      } else if (tried.gain > worth(h, 0.015)) {
+        put(h.have, {tried.knob, tried.value, h.origin, 0});
+        h.saved = now;
+        improved_ = kept = true;
+      } else {
+        lost = true;
+      }
+    }
+    if (!p.assembled) return;
+    // As it stands now: what did not help again is gone, what helps the whole model is there.
+    if (kept && (lost || !wideRoute_.empty())) next_.push_back(plain());
   }
 
  private:
-  static constexpr size_t kAssembleEvery = 12;
-  struct Saved {  // by one value of one knob, against the default: milliseconds a layer
-    std::map<std::string, double> byLayer;
-    double sum = 0;
+  struct Trial {
+    knobs::KnobId knob;
+    std::string value;
+    double gain = 0;  // milliseconds, when it was tried last, against what its layer had then
   };
-  using Key = std::pair<knobs::KnobId, std::string>;  // knob, value
+  struct Hot {
+    std::string origin;
+    double ms = 0;
+    std::set<std::string> knobs;
+    std::vector<Trial> trials;
+    std::vector<Assignment> have;  // found good
+    double saved = 0;              // milliseconds against the default
+    size_t at = 0;                 // next trial
+    std::optional<size_t> best;    // of the trials since the last assembly
+  };
+  struct Wide {
+    Assignment assignment;
+    double heat;
+  };
+  struct Proposal {
+    std::vector<Assignment> route;
+    std::map<size_t, size_t> trials;  // layer -> trial that is new in it
+    std::optional<Assignment> wide;
+    bool assembled = false;
+  };
 
   void event(const char* what, const std::string& text) {
     events_.push_back({{"event", what}, {"text", text}, {"phase", phase_}});
   }
+  static void put(std::vector<Assignment>& route, Assignment a) {
+    std::erase_if(route, [&](const Assignment& x) { return x.knob == a.knob && x.scope == a.scope; });
+    route.push_back(std::move(a));
+  }
+  // Milliseconds that a change of a layer must gain.
+  double worth(const Hot& h, double share) const { return std::max(share * h.ms, 0.0005 * total_); }
 
-  void addMoves(const KnobInfo& knob, double heat) {
+  // Knobs that few layers read first: they are about this kind of layer. One value of each in turn.
+  void addTrials(Hot& h, const std::map<std::string, int>& readers) {
+    std::vector<std::pair<int, std::vector<Trial>>> byKnob;
+    for (const KnobInfo& k : space_.registry->knobs()) {
+      if (!h.knobs.count(k.name) || !isLocal(k)) continue;
+      std::vector<Trial> values;
+      for (std::string& v : middleOut(valuesOf(k, space_.lossy))) values.push_back({k.id, std::move(v)});
+      byKnob.emplace_back(readers.at(k.name), std::move(values));
+    }
+    std::stable_sort(byKnob.begin(), byKnob.end(), [](auto& a, auto& b) { return a.first < b.first; });
+    for (size_t rank = 0, n = 1; n > 0; rank++) {
+      n = 0;
+      for (auto& [count, values] : byKnob)
+        if (rank < values.size()) h.trials.push_back(values[rank]), n++;
+    }
+  }
+  // Values of knobs that shape the graph first: no single layer tries those. The first value of each before the second.
+  void addWide(const KnobInfo& knob, double heat) {
     int rank = 0;
     for (const std::string& v : valuesOf(knob, space_.lossy))
-      queue_.push_back({{{knob.id, v, "", 0}}, heat / ++rank, 1, true});
+      wides_.push_back({{knob.id, v, "", 0}, (isLocal(knob) ? 0.3 : 1) * heat / ++rank});
   }
 
-  std::optional<Ask> propose(Move m) {
-    std::string route = knobs::Route(m.route, *space_.registry).print();
-    if (route.empty() || !seen_.insert(route).second) return std::nullopt;
-    incumbentAtAsk_ = m.phase == 1 ? std::vector<Assignment>{} : incumbent_;
-    current_ = std::move(m);
-    return Ask{std::move(route), current_.phase};
+  size_t trialsLeft() const {
+    size_t n = 0;
+    for (size_t i = begin_; i < end_; i++) n += layers_[i].trials.size() - layers_[i].at;
+    return n;
   }
-
-  // One value for the whole model: what it saved in each layer. Time of a layer that it split or merged is counted at
-  // the layer that its first origin belongs to in the default engine.
-  void learn(const Assignment& a, const Tell& t, double center) {
-    Saved& s = saved_[{a.knob, a.value}];
-    s = {};
-    if (t.layerMs.empty() || total_ <= 0) {
-      s.sum = total_ * (1 - std::exp(-center));
-      return;
-    }
-    std::map<std::string, double> now;
-    auto whole = t.layerMs.find("");
-    const double scale = whole != t.layerMs.end() && whole->second > 0 ? total_ / whole->second : 1;
-    for (const auto& [origin, ms] : t.layerMs) {
-      if (origin.empty()) continue;
-      auto home = home_.find(origin);
-      now[home == home_.end() ? origin : home->second] += ms * scale;
-    }
-    for (const auto& [layer, ms] : ms_) {
-      const double saved = ms - (now.count(layer) ? now[layer] : 0);
-      s.byLayer[layer] = saved;
-      s.sum += saved;
-    }
+  // The next layers to try.
+  void moveWindow() {
+    begin_ = end_;
+    double share = 0;
+    for (const Hot& h : layers_) share += (&h < layers_.data() + begin_) ? h.ms : 0;
+    while (end_ < layers_.size() && end_ - begin_ < kWindow && (end_ == begin_ || share < kWindowShare * total_))
+      share += layers_[end_++].ms;
   }
-
-  struct Pick {
-    std::vector<Assignment> assignments;
-    double saved = 0;
-  };
-  // The best use of one knob: one value for all, and others where they save clearly more.
-  Pick pickFor(knobs::KnobId knob) const {
-    const std::string& standard = (*space_.registry)[knob].defaultValue;
-    std::vector<std::pair<std::string, const Saved*>> values;
-    for (const auto& [key, s] : saved_)
-      if (key.first == knob) values.emplace_back(key.second, &s);
-    Pick pick;
-    std::string all = standard;
-    const Saved* base = nullptr;
-    for (const auto& [value, s] : values)
-      if (s->sum > pick.saved && s->sum > kLeast * total_) pick.saved = s->sum, all = value, base = s;
-    if (base) pick.assignments.push_back({knob, all, "", 0});
-    struct Exception {
-      double more;
-      Assignment a;
-    };
-    std::vector<Exception> exceptions;
-    for (const auto& [layer, ms] : ms_) {
-      const double have = base && base->byLayer.count(layer) ? base->byLayer.at(layer) : 0;
-      double most = have;
-      std::string value = all;
-      if (0 > most) most = 0, value = standard;
-      for (const auto& [v, s] : values)
-        if (auto it = s->byLayer.find(layer); it != s->byLayer.end() && it->second > most) most = it->second, value = v;
-      if (value == all || most - have < std::max(0.03 * ms, kLeast * total_)) continue;
-      exceptions.push_back({most - have, {knob, value, layer, 0}});
-    }
-    std::stable_sort(exceptions.begin(), exceptions.end(), [](auto& a, auto& b) { return a.more > b.more; });
-    if (exceptions.size() > kExceptions) exceptions.resize(kExceptions);
-    for (Exception& e : exceptions) {
-      pick.saved += e.more;
-      pick.assignments.push_back(std::move(e.a));
-    }
-    return pick;
-  }
-
-  // Routes from the best use of the 1, 2, … most rewarding knobs.
-  void assemble(int phase, size_t most) {
-    std::vector<Pick> picks;
-    std::set<knobs::KnobId> knobs;
-    for (const auto& [key, s] : saved_) knobs.insert(key.first);
-    for (knobs::KnobId k : knobs)
-      if (Pick p = pickFor(k); !p.assignments.empty()) picks.push_back(std::move(p));
-    std::stable_sort(picks.begin(), picks.end(), [](const Pick& a, const Pick& b) { return a.saved > b.saved; });
-    std::vector<Assignment> route;
-    for (size_t i = 0; i < picks.size() && i < 8; i++) {
-      route.insert(route.end(), picks[i].assignments.begin(), picks[i].assignments.end());
-      assembled_.push_back({route, 0, phase, false});
-      if (i > 0) assembled_.push_back({picks[i].assignments, 0, phase, false});
-    }
-    // The fullest first: if it is the best, it is known early.
-    std::stable_sort(assembled_.begin(), assembled_.end(),
-                     [](const Move& a, const Move& b) { return a.route.size() > b.route.size(); });
-    if (assembled_.size() > most) assembled_.resize(most);
-  }
-
-  // Changes to the best so far: each assignment dropped or given another value, and single values added.
-  void changes() {
-    for (size_t i = 0; i < incumbent_.size(); i++) {
-      std::vector<Assignment> without = incumbent_;
-      without.erase(without.begin() + long(i));
-      queue_.push_back({without, 0.5, phase_, false});
-      for (const std::string& v : valuesOf((*space_.registry)[incumbent_[i].knob], space_.lossy)) {
-        if (v == incumbent_[i].value) continue;
-        std::vector<Assignment> other = incumbent_;
-        other[i].value = v;
-        auto it = saved_.find({incumbent_[i].knob, v});
-        queue_.push_back(
-            {other, it == saved_.end() ? 0.1 : 0.3 + it->second.sum / std::max(total_, 1e-9), phase_, false});
-      }
-    }
-    for (const auto& [key, s] : saved_) {
-      const bool there =
-          std::any_of(incumbent_.begin(), incumbent_.end(), [&](auto& a) { return a.knob == key.first; });
-      if (there || s.sum < -0.1 * total_) continue;
-      std::vector<Assignment> more = incumbent_;
-      more.push_back({key.first, key.second, "", 0});
-      queue_.push_back({more, 0.2 + s.sum / std::max(total_, 1e-9), phase_, false});
-    }
-    sortByHeat(queue_);
-  }
-
-  bool nextPhase() {
-    queue_.clear();
-    at_ = 0;
+  bool nextRound() {
+    assemble();
+    if (!next_.empty()) return true;
     phase_++;
-    if (phase_ == 2) {
-      assemble(2, 6);
-      event("phase", fmt::format("tune: {} routes assembled from what helped which layer", assembled_.size()));
-      return true;
+    if (improved_) {
+      // Again from what was found, without what did clear harm; what helped most goes first.
+      improved_ = false;
+      for (size_t i = begin_; i < end_; i++) {
+        Hot& h = layers_[i];
+        std::erase_if(h.trials, [&](const Trial& t) {
+          const bool there = std::any_of(h.have.begin(), h.have.end(),
+                                         [&](const Assignment& a) { return a.knob == t.knob && a.value == t.value; });
+          return there || t.gain < -0.1 * h.ms;
+        });
+        std::stable_sort(h.trials.begin(), h.trials.end(), [](auto& a, auto& b) { return a.gain > b.gain; });
+        h.at = 0;
+      }
+      event("phase", fmt::format("tune: round {}, from what was found so far", phase_));
+    } else {
+      do {
+        moveWindow();
+        if (begin_ == end_) return false;
+      } while (!trialsLeft());
+      event("phase", fmt::format("tune: round {}, layers {} to {}", phase_, begin_ + 1, end_));
     }
-    if (phase_ > 3 && !improved_) return false;
-    improved_ = false;
-    changes();
-    event("phase", fmt::format("tune: phase {}, {} changes to the best so far", phase_, queue_.size()));
-    return !queue_.empty();
+    return true;
   }
 
-  static constexpr double kLeast = 0.001;    // of the whole time: less is not worth an assignment
-  static constexpr size_t kExceptions = 12;  // scoped assignments of one knob
+  // What was found, for all layers.
+  std::vector<Assignment> found() const {
+    std::vector<Assignment> route;
+    for (const Hot& h : layers_) route.insert(route.end(), h.have.begin(), h.have.end());
+    return route;
+  }
+  Proposal plain() const {
+    Proposal p;
+    p.route = wideRoute_;
+    for (const Assignment& a : found()) p.route.push_back(a);
+    return p;
+  }
+  // The next value of every layer in the window, on top of what was found.
+  Proposal spread() {
+    Proposal p;
+    p.route = found();
+    for (size_t i = begin_; i < end_; i++)
+      if (layers_[i].at < layers_[i].trials.size()) p.trials[i] = layers_[i].at++;
+    withTrials(p);
+    return p;
+  }
+  void withTrials(Proposal& p) const {
+    for (const auto& [layer, trial] : p.trials) {
+      const Trial& t = layers_[layer].trials[trial];
+      put(p.route, {t.knob, t.value, layers_[layer].origin, 0});
+    }
+  }
+  // The best of the trials in every layer, together.
+  void assemble() {
+    Proposal p;
+    p.route = found();
+    p.assembled = true;
+    for (size_t i = 0; i < layers_.size(); i++)
+      if (std::optional<size_t> best = std::exchange(layers_[i].best, std::nullopt)) p.trials[i] = *best;
+    if (p.trials.empty()) return;
+    withTrials(p);
+    next_.push_back(std::move(p));
+  }
+  // One change of many made it fail: found by halves.
+  void divide(const Proposal& p) {
+    if (p.trials.size() < 2) return;
+    Proposal half[2];
+    size_t n = 0;
+    for (const auto& t : p.trials) half[n++ < p.trials.size() / 2 ? 0 : 1].trials.insert(t);
+    for (Proposal& h : half) {
+      h.route = found();
+      h.assembled = p.assembled;
+      withTrials(h);
+      next_.push_back(std::move(h));
+    }
+  }
+  void takeWide(const Assignment& a, double gain) {
+    auto it = std::find_if(wideRoute_.begin(), wideRoute_.end(), [&](auto& x) { return x.knob == a.knob; });
+    if (it != wideRoute_.end() && wideGain_[a.knob] >= gain) return;
+    put(wideRoute_, a);
+    wideGain_[a.knob] = gain;
+    if (wideRoute_.size() > 1 || !found().empty()) next_.push_back(plain());
+  }
+
+  std::optional<Ask> propose(Proposal p) {
+    std::string route = knobs::Route(p.route, *space_.registry).print();
+    if (route.empty() || !seen_.insert(route).second) return std::nullopt;
+    asks_++;
+    current_ = std::move(p);
+    return Ask{std::move(route), phase_};
+  }
+
+  // Milliseconds that the candidate saved in each layer of the default engine. Time of a layer that it split or merged
+  // counts at the layer that its first origin belongs to there.
+  std::map<std::string, double> savings(const Tell& t) const {
+    std::map<std::string, double> saved;
+    double standard = 0;
+    for (const auto& [origin, ms] : t.defaultLayerMs) standard += ms;
+    if (t.layerMs.empty() || standard <= 0) return saved;
+    const double scale = total_ / standard;  // clocks drift between processes
+    for (const auto& [origin, ms] : t.defaultLayerMs) saved[origin] += ms * scale;
+    for (const auto& [origin, ms] : t.layerMs) {
+      auto home = home_.find(origin);
+      saved[home == home_.end() ? origin : home->second] -= ms * scale;
+    }
+    return saved;
+  }
 
   HotSpace space_;
   double total_ = 0;
-  std::map<std::string, double> ms_;         // default engine: first origin -> ms
-  std::map<std::string, std::string> home_;  // origin -> first origin of its layer
-  std::map<Key, Saved> saved_;
-  std::vector<Assignment> incumbent_, incumbentAtAsk_;
-  double best_ = 0;
-  int phase_ = 1;
+  std::vector<Hot> layers_;                  // hottest first
+  std::map<std::string, std::string> home_;  // origin -> first origin of its layer in the default engine
+  std::vector<Wide> wides_;
+  size_t wideAt_ = 0, begin_ = 0, end_ = 0;  // layers_[begin_, end_) are being tried
+  std::vector<Assignment> wideRoute_;        // values for the whole model that helped
+  std::map<knobs::KnobId, double> wideGain_;
+  std::vector<Proposal> next_;
+  Proposal current_;
+  int phase_ = 1, asks_ = 0, nextAssembly_ = kAssembleEvery, turn_ = 0;
   bool improved_ = false;
-  std::vector<Move> queue_, assembled_;
-  size_t at_ = 0, nextAssembly_ = kAssembleEvery;
-  Move current_;
   std::set<std::string> seen_;
 };
 

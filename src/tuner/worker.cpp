@@ -157,6 +157,7 @@ class Worker {
       }
       sendFrame(fd, FrameType::kEnd, toJson(r));
     });
+    backend_->forgetDecision();
     if (w.error) {
       const bool user = w.error->value("kind", "") == "user";
       w.end = Json{{"status", user ? "rejected" : "crashed"}, {"error_message", w.error->value("text", "")}};

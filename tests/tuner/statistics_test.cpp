@@ -59,6 +59,12 @@ TEST(Statistics, RankingStopsEarlyOnlyForTheHopeless) {
   EXPECT_FALSE(rankDone(std::vector{-0.5, 0.1}, rule));
   EXPECT_FALSE(rankDone(std::vector{0.1, 0.1, 0.1, 0.1}, rule));
   EXPECT_TRUE(rankDone(std::vector{0.1, 0.1, 0.1, 0.1, 0.1}, rule));
+  RankRule wanted;
+  wanted.promise = 0.01;
+  EXPECT_FALSE(rankDone(std::vector{0.0}, wanted));
+  EXPECT_TRUE(rankDone(std::vector{0.03, -0.02}, wanted));  // their median is below what is asked for
+  EXPECT_FALSE(rankDone(std::vector{0.03, -0.005}, wanted));
+  EXPECT_TRUE(rankDone(std::vector{0.03, -0.005, 0.005}, wanted));
   EXPECT_FALSE(rankFaster(std::vector{0.1, 0.1, 0.1, 0.1}));
   EXPECT_TRUE(rankFaster(std::vector{0.1, 0.1, 0.1, 0.1, 0.001}));
   EXPECT_FALSE(rankFaster(std::vector{0.1, 0.1, 0.1, 0.1, 0.0}));

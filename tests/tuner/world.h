@@ -177,7 +177,7 @@ class SimRunner : public Runner {
     r.engineHash = hashBytes(world.decision(route)).hex();
     const double drift = 1.3;  // of this process against the one that profiled the default
     for (const LayerTime& l : world.layers(route)) r.layerMs[l.name] = l.ms * drift;
-    r.layerMs[""] = world.ms("") * drift;
+    for (const LayerTime& l : world.layers("")) r.defaultLayerMs[l.name] = l.ms * drift;
     measure(route, "rank0", 0, {}, r.logRatios, r.ms);
     return r;
   }
@@ -199,6 +199,12 @@ class SimRunner : public Runner {
     saved[path] = {iter, route};
     clock.advance(0.05);
     return route;
+  }
+  std::string hashOf(const std::string& path) override {
+    auto it = saved.find(path);
+    return it == saved.end()      ? ""
+           : it->second.first < 0 ? "default"
+                                  : hashBytes(world.decision(it->second.second)).hex();
   }
 
   const World& world;

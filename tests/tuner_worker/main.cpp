@@ -130,7 +130,7 @@ class SyntheticBackend : public Backend {
     if (fault == "crash_decide") *static_cast<volatile int*>(nullptr) = 0;  // a first process ignores raise()
     return {Status::kOk, "", world_->decision(route), {}};
   }
-  void writeDefault(const std::string& path) const override { writeEngine("", path); }
+  void writeDefault(const std::string& path) override { writeEngine("", path); }
   void admitKernels(const std::string&) override {}
   Tensors oracle(int set) override {
     ir::Tensor y(ir::DType::kF32, {kElements});
@@ -138,13 +138,14 @@ class SyntheticBackend : public Backend {
     for (int i = 0; i < kElements; i++) y.as<float>()[i] = 2 * x[i] + 1;
     return {{"y", y}};
   }
-  void build(const std::string& route, const std::string& path) override {
+  Built build(const std::string& route, const std::string& path) override {
     const std::string fault = world_->fault(route);
     if (fault == "crash_build") raise(SIGSEGV);
     if (fault == "reject_build") throw UserError("the arena is too small");
     if (fault == "hang_build")
       for (;;) pause();
     writeEngine(route, path);
+    return {hashOf(path), {}};
   }
   std::string newKernels() override { return "kernel"; }
   std::unique_ptr<LoadedEngine> load(const std::string& path, int, uint64_t luck) override {

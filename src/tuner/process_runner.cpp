@@ -150,14 +150,14 @@ std::string ProcessRunner::enginePath(int64_t iter) const {
   return iter < 0 ? o_.folder + "/default.engine" : fmt::format("{}/{}.engine", o_.folder, iter);
 }
 
-CandidateRecord ProcessRunner::candidate(int64_t iter, const std::string& route) {
+CandidateRecord ProcessRunner::candidate(int64_t iter, const std::string& route, double promise) {
   for (int64_t loser : losers_) ::unlink(enginePath(loser).c_str());
   losers_.clear();
   work_ = Work::kCandidate;
-  return build(iter, route);
+  return build(iter, route, promise);
 }
 
-CandidateRecord ProcessRunner::build(int64_t iter, const std::string& route) {
+CandidateRecord ProcessRunner::build(int64_t iter, const std::string& route, double promise) {
   try {
     needBaseline();
   } catch (const UserError&) {
@@ -167,7 +167,8 @@ CandidateRecord ProcessRunner::build(int64_t iter, const std::string& route) {
     return r;
   }
   const Limits l = limits();
-  const Json task = {{"iter", iter}, {"route", route}, {"luck", luck(route)}, {"limits", toJson(l)}};
+  const Json task = {
+      {"iter", iter}, {"route", route}, {"luck", luck(route)}, {"promise", promise}, {"limits", toJson(l)}};
   Answer a;
   // A worker that dies under a candidate is most likely not the candidate's doing, which runs in a child: once more.
   for (int attempt = 0; attempt < 2; attempt++) {
@@ -196,7 +197,7 @@ void ProcessRunner::needEngine(int64_t iter, const std::string& route) {
   needBaseline();
   if (::access(enginePath(iter).c_str(), R_OK) == 0) return;
   if (iter < 0) throw DeviceError("the default engine is gone from {}", o_.folder);
-  const CandidateRecord r = build(iter, route);
+  const CandidateRecord r = build(iter, route, kNoPromise);
   std::erase(losers_, iter);
   if (r.status != Status::kOk)
     throw UserError("route '{}' was ok and is {} now: {}", route, statusName(r.status), r.error);
@@ -216,8 +217,7 @@ SampleRecord ProcessRunner::sample(int64_t iter, const std::string& route, const
   Watched w;
   try {
     JudgeOptions judge = o_.judge;
-    // Over processes their number counts; a slow engine is measured well enough in two rounds.
-    judge.rank.maxRounds = baseline_.ms.value_or(0) > 20 ? 2 : 3;
+    judge.rank.maxRounds = sampleRounds(baseline_.ms.value_or(0) / 1000);
     sendFrame(p.fd, FrameType::kMeasure,
               {{"standard", enginePath(-1)},
                {"engine", enginePath(iter)},

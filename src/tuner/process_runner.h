@@ -34,7 +34,7 @@ class ProcessRunner : public Runner {
 
   BaselineRecord baseline() override;
   Decision decide(const std::string& route) override;
-  CandidateRecord candidate(int64_t iter, const std::string& route) override;
+  CandidateRecord candidate(int64_t iter, const std::string& route, double promise) override;
   SampleRecord sample(int64_t iter, const std::string& route, const std::string& stage, int index) override;
   std::string save(int64_t iter, const std::string& route, const std::string& path) override;
   std::string hashOf(const std::string& path) override;
@@ -49,7 +49,7 @@ class ProcessRunner : public Runner {
     Json body;
   };
   Answer request(FrameType type, Json body, double seconds);
-  CandidateRecord build(int64_t iter, const std::string& route);
+  CandidateRecord build(int64_t iter, const std::string& route, double promise);
   bool hurried() const { return hurry_(work_); }
   void needBaseline();
   std::string enginePath(int64_t iter) const;

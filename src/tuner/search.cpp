@@ -88,7 +88,10 @@ double Search::sampleSeconds() const {
   std::vector<double> seconds;
   for (const auto& [key, s] : recorded_.samples)
     if (s.busySeconds > 0) seconds.push_back(s.busySeconds);
-  return seconds.empty() ? 0.6 * processSeconds() : median(std::move(seconds));
+  if (!seconds.empty()) return median(std::move(seconds));
+  // Candidates whose ranking ended early say little: a process that confirms runs all of its rounds.
+  const double run = baseline_.ms.value_or(0) / 1000;
+  return std::max(0.6 * processSeconds(), 0.1 + 4 * sampleRounds(run) * std::max(3 * run, 0.01 + run));
 }
 
 bool Search::outOfTime(double reserve) const {
@@ -188,7 +191,7 @@ void Search::oneCandidate(const Ask& ask) {
     r.stepMs.clear();
   } else {
     const int64_t iter = r.iter;
-    r = runner_.candidate(iter, ask.route);
+    r = runner_.candidate(iter, ask.route, ask.promise);
     r.iter = iter;
     r.busySeconds = pacer_.elapsed() - begin;
   }

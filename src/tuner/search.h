@@ -28,7 +28,8 @@ class Runner {
   virtual Decision decide(const std::string& route) = 0;
   /// Builds, checks and ranks in one process. Fills everything but iter, phase, host and time. kInterrupted if stopped
   /// by the user or the time budget.
-  virtual CandidateRecord candidate(int64_t iter, const std::string& route) = 0;
+  /// What promises less than `promise` (RankRule) need not be ranked any further.
+  virtual CandidateRecord candidate(int64_t iter, const std::string& route, double promise) = 0;
   /// One fresh process. `index` odd swaps the order.
   virtual SampleRecord sample(int64_t iter, const std::string& route, const std::string& stage, int index) = 0;
   /// Writes the engine of `route` (of the default if iter is -1) to `path`, checked and renamed into place. Returns
@@ -99,6 +100,11 @@ struct Stage {
 };
 inline constexpr Stage kStages[] = {{"rank1", 6, 1}, {"rank2", 3, 2}};
 inline constexpr int kFinalists = 2;
+/// Rounds of a process that confirms, given the seconds of one run: over processes their number counts, so that a slow
+/// engine is measured well enough in two rounds.
+constexpr int sampleRounds(double runSeconds) {
+  return runSeconds > 0.02 ? 2 : 3;
+}
 /// Seconds to keep back for ranking and confirming, given how long a fresh process takes; at most 45 % of the budget.
 double reserveSeconds(size_t contenders, double processSeconds, double budgetSeconds);
 /// Highest lower bound among those that are faster; none: no improvement.

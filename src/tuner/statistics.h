@@ -27,13 +27,15 @@ double binomialTail(int n, int k);
 /// One ABBA round: medians of its four blocks in seconds, a = default, b = candidate. Above 0 the candidate is faster.
 double abbaLogRatio(double a1, double b1, double b2, double a2);
 
+inline constexpr double kNoPromise = -1e9;
 /// Ranking inside one process: after each round, go on, or is it clear that the candidate is not faster?
 struct RankRule {
   int minRounds = 2;       ///< rounds before a hopeless candidate is dropped
   int maxRounds = 5;       ///< five rounds make a one-sided tail of 1/32
   double hopeless = 0.02;  ///< all rounds so far slower than the default by more than this (log ratio)
   double terrible = 0.25;  ///< slower by more than this in the first round already
-  double promise = -1e9;   ///< median of the rounds so far, from minRounds on: below this it is not worth more rounds
+  /// What is asked for (log ratio): from minRounds on a median below it ends, in the first round one far below.
+  double promise = kNoPromise;
 };
 /// Ends after maxRounds; before that only for what is terrible, hopeless, not once faster in three rounds, or
 /// promises less than is asked for.

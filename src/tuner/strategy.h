@@ -15,6 +15,7 @@ namespace rutter::tuner {
 struct Ask {
   std::string route;
   int phase = 1;
+  double promise = kNoPromise;  ///< log ratio that makes more rounds of ranking worth while (RankRule)
 };
 /// The outcome of an asked route. An engine equal to a known one brings that one's numbers.
 struct Tell {

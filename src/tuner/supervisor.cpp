@@ -254,8 +254,8 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
   r.judge.guard = !(o.accuracy.threshold > 0);
   r.judge.threads = o.build.threads;
   r.judge.profileLayers = o.search == SearchKind::kTune;
-  // Most engines of --tune try something in many layers: their profile counts, their sum is seldom a winner.
-  if (o.search == SearchKind::kTune) r.judge.rank.promise = o.minGain, r.judge.rank.terrible = 0.1;
+  // Most engines of --tune try something in many layers: their profiles count, their sum is seldom a winner.
+  if (o.search == SearchKind::kTune) r.judge.rank.terrible = 0.1;
   r.seed = o.seed;
   r.buildTimeOut = o.buildTimeOut;
   r.runTimeOut = o.runTimeOut;

@@ -14,7 +14,7 @@ using knobs::KnobInfo;
 
 // A value for the whole model must gain this much (log ratio): less is within what placement alone does.
 constexpr double kStep = 0.006;
-constexpr size_t kWindow = 16;        // layers that are tried at once: each costs its kernel
+constexpr size_t kWindow = 12;        // layers that are tried at once: each costs its kernel
 constexpr double kWindowShare = 0.9;  // … unless fewer take this share of the time
 constexpr int kAssembleEvery = 10;
 
@@ -131,6 +131,7 @@ class TuneStrategy : public Strategy {
     const Proposal p = std::exchange(current_, {});
     if (t.status != Status::kOk || t.logRatios.empty()) return divide(p);
     const double center = median(t.logRatios);
+    if (t.logRatios.size() >= 5) best_ = std::max(best_, center);
     if (p.wide) {
       if (t.logRatios.size() >= 5 && center > kStep && medianInterval(t.logRatios, 1.0 / 32).lo > 0)
         takeWide(*p.wide, center);
@@ -324,8 +325,10 @@ class TuneStrategy : public Strategy {
     std::string route = knobs::Route(p.route, *space_.registry).print();
     if (route.empty() || !seen_.insert(route).second) return std::nullopt;
     asks_++;
+    // Of an engine that tries something everywhere the profile counts, unless it is the best anyway.
+    const double promise = p.trials.empty() || p.assembled ? kStep : std::max(kStep, best_);
     current_ = std::move(p);
-    return Ask{std::move(route), phase_};
+    return Ask{std::move(route), phase_, promise};
   }
 
   // Milliseconds that the candidate saved in each layer of the default engine. Time of a layer that it split or merged
@@ -345,7 +348,7 @@ class TuneStrategy : public Strategy {
   }
 
   HotSpace space_;
-  double total_ = 0;
+  double total_ = 0, best_ = 0;
   std::vector<Hot> layers_;                  // hottest first
   std::map<std::string, std::string> home_;  // origin -> first origin of its layer in the default engine
   std::vector<Wide> wides_;

@@ -149,7 +149,9 @@ class Worker {
     const std::string route = task.at("route");
     Watched w = inChild(limitsFromJson(task.at("limits")), fd_, [&](int fd) {
       const std::string path = fmt::format("{}/{}.engine", folder_, iter);
-      const CandidateRecord r = runCandidate(*backend_, judge_, reference_, folder_ + "/default.engine", route,
+      JudgeOptions judge = judge_;
+      judge.rank.promise = task.at("promise");
+      const CandidateRecord r = runCandidate(*backend_, judge, reference_, folder_ + "/default.engine", route,
                                              task.at("luck"), path, sayTo(fd));
       if (r.status == Status::kOk) {
         if (std::string kernels = backend_->newKernels(); !kernels.empty())

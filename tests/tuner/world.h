@@ -155,7 +155,7 @@ class SimRunner : public Runner {
     if (world.fault(route) == "rejected") return {Status::kRejected, "needs an ISA", "", {}};
     return {Status::kOk, "", world.decision(route), {}};
   }
-  CandidateRecord candidate(int64_t, const std::string& route) override {
+  CandidateRecord candidate(int64_t, const std::string& route, double promise) override {
     built++;
     CandidateRecord r;
     r.route = route;
@@ -178,7 +178,9 @@ class SimRunner : public Runner {
     const double drift = 1.3;  // of this process against the one that profiled the default
     for (const LayerTime& l : world.layers(route)) r.layerMs[l.name] = l.ms * drift;
     for (const LayerTime& l : world.layers("")) r.defaultLayerMs[l.name] = l.ms * drift;
-    measure(route, "rank0", 0, {}, r.logRatios, r.ms);
+    RankRule rule;
+    rule.promise = promise;
+    measure(route, "rank0", 0, rule, r.logRatios, r.ms);
     return r;
   }
   SampleRecord sample(int64_t, const std::string& route, const std::string& stage, int index) override {

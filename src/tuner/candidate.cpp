@@ -136,8 +136,7 @@ Json toJson(const JudgeOptions& o) {
           {"min_rounds", o.rank.minRounds},
           {"max_rounds", o.rank.maxRounds},
           {"hopeless", o.rank.hopeless},
-          {"terrible", o.rank.terrible},
-          {"promise", o.rank.promise}};
+          {"terrible", o.rank.terrible}};
 }
 
 JudgeOptions judgeFromJson(const Json& j) {
@@ -148,7 +147,7 @@ JudgeOptions judgeFromJson(const Json& j) {
   o.profileLayers = j.at("profile");
   o.block.minRuns = j.at("min_runs");
   o.block.blockSeconds = j.at("block_s");
-  o.rank = {j.at("min_rounds"), j.at("max_rounds"), j.at("hopeless"), j.at("terrible"), j.at("promise")};
+  o.rank = {j.at("min_rounds"), j.at("max_rounds"), j.at("hopeless"), j.at("terrible")};
   return o;
 }
 

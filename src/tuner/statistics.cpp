@@ -45,9 +45,10 @@ bool rankDone(std::span<const double> logRatios, const RankRule& rule) {
   auto all = [&](double below) {
     return std::all_of(logRatios.begin(), logRatios.end(), [&](double r) { return r < below; });
   };
-  if (n == 1 && all(std::max(0.0, rule.promise) - rule.terrible)) return true;
+  if (n == 1 && all(-rule.terrible)) return true;
+  if (n > 0 && median({logRatios.begin(), logRatios.end()}) < rule.promise) return true;
   if (n < rule.minRounds) return false;
-  return median({logRatios.begin(), logRatios.end()}) < rule.promise || all(-rule.hopeless) || (n >= 3 && all(0));
+  return all(-rule.hopeless) || (n >= 3 && all(0));
 }
 
 bool rankFaster(std::span<const double> logRatios) {

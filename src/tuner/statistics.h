@@ -34,7 +34,7 @@ struct RankRule {
   int maxRounds = 5;       ///< five rounds make a one-sided tail of 1/32
   double hopeless = 0.02;  ///< all rounds so far slower than the default by more than this (log ratio)
   double terrible = 0.25;  ///< slower by more than this in the first round already
-  /// What is asked for (log ratio): from minRounds on a median below it ends, in the first round one far below.
+  /// What is asked for (log ratio): a median of the rounds so far below it ends, from the first round on.
   double promise = kNoPromise;
 };
 /// Ends after maxRounds; before that only for what is terrible, hopeless, not once faster in three rounds, or

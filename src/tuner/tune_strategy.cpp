@@ -326,7 +326,7 @@ class TuneStrategy : public Strategy {
     if (route.empty() || !seen_.insert(route).second) return std::nullopt;
     asks_++;
     // Of an engine that tries something everywhere the profile counts, unless it is the best anyway.
-    const double promise = p.trials.empty() || p.assembled ? kStep : std::max(kStep, best_);
+    const double promise = p.wide ? -0.05 : p.trials.empty() || p.assembled ? kNoPromise : std::max(kStep, best_);
     current_ = std::move(p);
     return Ask{std::move(route), phase_, promise};
   }

@@ -61,7 +61,8 @@ TEST(Statistics, RankingStopsEarlyOnlyForTheHopeless) {
   EXPECT_TRUE(rankDone(std::vector{0.1, 0.1, 0.1, 0.1, 0.1}, rule));
   RankRule wanted;
   wanted.promise = 0.01;
-  EXPECT_FALSE(rankDone(std::vector{0.0}, wanted));
+  EXPECT_FALSE(rankDone(std::vector<double>{}, wanted));
+  EXPECT_TRUE(rankDone(std::vector{0.005}, wanted));
   EXPECT_TRUE(rankDone(std::vector{0.03, -0.02}, wanted));  // their median is below what is asked for
   EXPECT_FALSE(rankDone(std::vector{0.03, -0.005}, wanted));
   EXPECT_TRUE(rankDone(std::vector{0.03, -0.005, 0.005}, wanted));

@@ -16,10 +16,13 @@ class NoDedupe : public Backend {
   const std::vector<Tensors>& inputs() const override { return real_->inputs(); }
   const std::vector<Tensors>& references() const override { return real_->references(); }
   Decision decide(const std::string& route) override { return real_->decide(route); }
-  void writeDefault(const std::string& path) const override { real_->writeDefault(path); }
+  void writeDefault(const std::string& path) override { real_->writeDefault(path); }
   void admitKernels(const std::string& blob) override { real_->admitKernels(blob); }
   Tensors oracle(int set) override { return real_->oracle(set); }
-  void build(const std::string& route, const std::string& path) override { real_->build(route, path); }
+  Built build(const std::string& route, const std::string& path) override { return real_->build(route, path); }
+  void forgetDecision() override { real_->forgetDecision(); }
+  std::string wholeEngine(const std::string& path) override { return real_->wholeEngine(path); }
+  std::string hashOf(const std::string& path) override { return real_->hashOf(path); }
   std::string newKernels() override { return real_->newKernels(); }
   std::unique_ptr<LoadedEngine> load(const std::string& path, int threads, uint64_t luck) override {
     return real_->load(path, threads, luck);

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -48,12 +49,29 @@ bool sameBits(const Tensors& a, const Tensors& b) {
   return true;
 }
 
-// The oracle is slow and its answers never change: they are kept by what they depend on.
+// Raised whenever some operator's reference answers change.
+constexpr int kOracleVersion = 1;
+constexpr size_t kOracleFiles = 64;  // kept, the newest
+
+void dropOldAnswers(const std::string& folder) {
+  std::error_code error;
+  std::vector<std::pair<std::filesystem::file_time_type, std::filesystem::path>> files;
+  for (const auto& e : std::filesystem::directory_iterator(folder, error))
+    if (e.path().extension() == ".oracle") files.emplace_back(e.last_write_time(error), e.path());
+  std::sort(files.rbegin(), files.rend());
+  for (size_t i = kOracleFiles; i < files.size(); i++) std::filesystem::remove(files[i].second, error);
+}
+
+// The oracle is slow and one version's answers never change: they are kept by what they depend on.
 Tensors oracleOutputs(Backend& backend, int set, const std::string& folder) {
-  const std::string model = backend.describe().value("model_hash", "");
+  const Json about = backend.describe();
+  const std::string model = about.value("model_hash", "");
   std::string path;
   if (!folder.empty() && !model.empty())
-    path = folder + "/" + hashBytes(model + packTensors(backend.inputs()[size_t(set)])).hex() + ".oracle";
+    path = fmt::format("{}/{}.oracle", folder,
+                       hashBytes(fmt::format("{} {} {}", kOracleVersion, about.value("stack", Json()).dump(), model) +
+                                 packTensors(backend.inputs()[size_t(set)]))
+                           .hex());
   if (!path.empty() && ::access(path.c_str(), R_OK) == 0) {
     try {
       return unpackTensors(readWholeFile(path));
@@ -67,6 +85,7 @@ Tensors oracleOutputs(Backend& backend, int set, const std::string& folder) {
     std::filesystem::create_directories(folder, error);
     try {
       replaceFile(path, packTensors(out));
+      dropOldAnswers(folder);
     } catch (const DeviceError&) {
       // a cache only
     }

@@ -18,7 +18,6 @@ namespace {
 constexpr char kMagic[4] = {'R', 't', 'r', 'F'};
 // A candidate's process is not to be trusted with our memory.
 constexpr uint32_t kMaxJson = 256u << 20;
-constexpr uint64_t kMaxBlob = uint64_t(8) << 30;
 
 struct Header {
   char magic[4];
@@ -71,9 +70,9 @@ void sendFrame(int fd, FrameType type, Json body, std::string blob) {
   sendFrame(fd, Frame{type, std::move(body), std::move(blob)});
 }
 
-Wait receiveFrame(int fd, double seconds, Frame& out, int alsoReadable) {
+Wait receiveFrame(int fd, double seconds, Frame& out, int alsoReadable, const Trust& trust) {
   SteadyClock clock;
-  const double deadline = seconds < 0 ? INFINITY : clock.now() + seconds;
+  double deadline = seconds < 0 ? INFINITY : clock.now() + seconds;
   bool started = false;
   auto read = [&](void* to, size_t bytes) -> Wait {
     char* p = static_cast<char*>(to);
@@ -84,11 +83,16 @@ Wait receiveFrame(int fd, double seconds, Frame& out, int alsoReadable) {
       const int ready = ::poll(fds, !started && alsoReadable >= 0 ? 2 : 1, ms);
       if (ready < 0 && errno == EINTR) continue;
       if (ready < 0) throw DeviceError("poll: {}", strerror(errno));
-      if (fds[0].revents == 0) return Wait::kTimeout;
+      if (fds[0].revents == 0) {
+        // Half a frame cannot be given back: the rest is waited for.
+        if (started) throw DeviceError("half a message");
+        return Wait::kTimeout;
+      }
       const ssize_t n = ::recv(fd, p, bytes, MSG_DONTWAIT);
       if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       if (n <= 0) return Wait::kClosed;
       started = true;
+      deadline = clock.now() + trust.stall;
       p += n;
       bytes -= size_t(n);
     }
@@ -98,7 +102,7 @@ Wait receiveFrame(int fd, double seconds, Frame& out, int alsoReadable) {
   if (Wait w = read(&h, sizeof h); w != Wait::kFrame) return w;
   if (std::memcmp(h.magic, kMagic, 4) != 0) throw DeviceError("a message of another program");
   if (h.version != kFrameVersion) throw DeviceError("a message of version {}, wanted {}", h.version, kFrameVersion);
-  if (h.json > kMaxJson || h.blob > kMaxBlob) throw DeviceError("a message that is too long");
+  if (h.json > kMaxJson || h.blob > trust.maxBlob) throw DeviceError("a message that is too long");
   std::string json(h.json, 0);
   out.blob.assign(h.blob, 0);
   if (Wait w = read(json.data(), json.size()); w != Wait::kFrame) return w;

@@ -39,10 +39,15 @@ void sendFrame(int fd, const Frame& f);
 void sendFrame(int fd, FrameType type, Json body = Json::object(), std::string blob = {});
 
 enum class Wait { kFrame, kTimeout, kClosed };
-/// Reads one frame, waiting at most `seconds` for it to be whole (negative: for ever; 0: only what is there).
-/// A frame of another version, with a wrong checksum or not JSON throws DeviceError. `alsoReadable` (or -1): returns
-/// kTimeout early if that descriptor has something to read.
-Wait receiveFrame(int fd, double seconds, Frame& out, int alsoReadable = -1);
+/// How far the other end is trusted.
+struct Trust {
+  uint64_t maxBlob = uint64_t(8) << 30;  ///< bytes
+  double stall = 30;                     ///< seconds without a byte in the middle of a frame
+};
+/// Reads one frame, waiting at most `seconds` for it to begin (negative: for ever; 0: only what is there); what has
+/// begun is read to its end. A frame of another version, with a wrong checksum, not JSON, too long, or that stalls
+/// throws DeviceError. `alsoReadable` (or -1): returns kTimeout early if that descriptor has something to read.
+Wait receiveFrame(int fd, double seconds, Frame& out, int alsoReadable = -1, const Trust& trust = {});
 
 /// Sends an exception as a kError frame, by kind; rethrowError throws it again as what it was.
 void sendException(int fd, const std::exception& e);

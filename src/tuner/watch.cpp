@@ -11,6 +11,10 @@
 #include "tuner/process.h"
 
 namespace rutter::tuner {
+namespace {
+// A child's code is not to be trusted with our memory: kernels and times are far smaller.
+constexpr uint64_t kMostFromChild = 256u << 20;
+}  // namespace
 
 Json toJson(const Limits& l) {
   return {{"build", l.build}, {"start", l.start}, {"run", l.run}, {"memory", l.memory}};
@@ -55,10 +59,10 @@ Watched watch(pid_t pid, int fd, const Limits& limits, int alsoReadable, const s
     Wait got = Wait::kClosed;
     try {
       if (!closed)
-        got = receiveFrame(fd, reaped ? 0 : 0.1, f, alsoReadable);
+        got = receiveFrame(fd, reaped ? 0 : 0.1, f, alsoReadable, {.maxBlob = kMostFromChild});
       else
         usleep(2000);
-    } catch (const DeviceError& e) {
+    } catch (const std::exception& e) {
       fail(Status::kCrashed, fmt::format("{} while {}", e.what(), doing));
       break;
     }
@@ -66,7 +70,7 @@ Watched watch(pid_t pid, int fd, const Limits& limits, int alsoReadable, const s
       since = clock.now();
       switch (f.type) {
         case FrameType::kHello:
-          visible = f.body.value("proc", 0);
+          if (auto it = f.body.find("proc"); it != f.body.end() && it->is_number_integer()) visible = it->get<int>();
           break;
         case FrameType::kBuilt:
           doing = "loading", limit = limits.start;

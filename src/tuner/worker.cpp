@@ -151,23 +151,34 @@ class Worker {
       const std::string path = fmt::format("{}/{}.engine", folder_, iter);
       JudgeOptions judge = judge_;
       judge.rank.promise = task.at("promise");
-      const CandidateRecord r = runCandidate(*backend_, judge, reference_, folder_ + "/default.engine", route,
-                                             task.at("luck"), path, sayTo(fd));
-      if (r.status == Status::kOk) {
-        if (std::string kernels = backend_->newKernels(); !kernels.empty())
-          sendFrame(fd, FrameType::kKernels, Json::object(), std::move(kernels));
-      }
+      // Serialised and checksummed before any of the candidate's code runs.
+      std::string kernels;
+      const Say tell = sayTo(fd);
+      const Say say = [&](const char* step, const Json& body) {
+        if (std::string(step) == "built") kernels = backend_->newKernels();
+        tell(step, body);
+      };
+      const CandidateRecord r =
+          runCandidate(*backend_, judge, reference_, folder_ + "/default.engine", route, task.at("luck"), path, say);
+      if (r.status == Status::kOk && !kernels.empty())
+        sendFrame(fd, FrameType::kKernels, Json::object(), std::move(kernels));
       sendFrame(fd, FrameType::kEnd, toJson(r));
     });
     backend_->forgetDecision();
-    if (w.error) {
-      const bool user = w.error->value("kind", "") == "user";
-      w.end = Json{{"status", user ? "rejected" : "crashed"}, {"error_message", w.error->value("text", "")}};
+    // Nothing that a candidate's process says may end the search.
+    try {
+      if (w.error) {
+        const bool user = w.error->value("kind", "") == "user";
+        w.end = Json{{"status", user ? "rejected" : "crashed"}, {"error_message", w.error->value("text", "")}};
+        w.error.reset();
+      }
+      // Kernels of a candidate that did not end well are not trusted.
+      if (w.end && w.end->value("status", "") == "ok" && !w.kernels.empty()) backend_->admitKernels(w.kernels);
+    } catch (const std::exception& e) {
       w.error.reset();
+      w.end = Json{{"status", "crashed"}, {"error_message", fmt::format("its process sent nonsense: {}", e.what())}};
     }
     if (!w.end || w.end->value("status", "") != "ok") ::unlink(fmt::format("{}/{}.engine", folder_, iter).c_str());
-    // Kernels of a candidate that did not end well are not trusted.
-    if (w.end && w.end->value("status", "") == "ok" && !w.kernels.empty()) backend_->admitKernels(w.kernels);
     reply(w);
   }
 

@@ -127,8 +127,8 @@ std::shared_ptr<const Engine> Engine::load(std::shared_ptr<const Blob> blob, con
   e->open(std::move(image), options);
   return e;
 }
-std::shared_ptr<const Engine> Engine::load(std::string_view head, std::vector<WeightChunk> weights, int64_t weightsBytes,
-                                           std::vector<std::shared_ptr<const Blob>> owners,
+std::shared_ptr<const Engine> Engine::load(std::string_view head, std::vector<WeightChunk> weights,
+                                           int64_t weightsBytes, std::vector<std::shared_ptr<const Blob>> owners,
                                            const LoadOptions& options) {
   std::shared_ptr<Engine> e(new Engine);
   EngineImage image = readEngine(head, weights, weightsBytes);

@@ -28,7 +28,7 @@ inline constexpr uint32_t kFormatVersion = 1;
 struct WeightChunk {
   int64_t offset;  ///< from the start of the section; a multiple of 64; ascending, not overlapping
   std::string_view data;
-  Hash128 key{};   ///< equal keys and sizes are equal bytes; zero: not known
+  Hash128 key{};  ///< equal keys and sizes are equal bytes; zero: not known
 };
 
 /// All that an engine is made of.
@@ -49,7 +49,9 @@ std::string writeEngine(const EngineParts& parts);
 std::string engineHead(const EngineParts& parts, const Hash128& weightsHash);
 uint64_t weightsBytes(const EngineParts& parts);
 Hash128 hashWeights(std::span<const WeightChunk> weights, uint64_t bytes);
-inline Hash128 hashWeights(const EngineParts& parts) { return hashWeights(parts.weights, weightsBytes(parts)); }
+inline Hash128 hashWeights(const EngineParts& parts) {
+  return hashWeights(parts.weights, weightsBytes(parts));
+}
 /// Writes to a temporary file beside `path`, syncs, renames: the old file stays whole until the new one is. Weights are
 /// not copied in memory. DeviceError naming path and reason (no such folder, read-only, disk full). Without `durable`
 /// nothing is synced: for files that a crash of the machine may take.

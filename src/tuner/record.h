@@ -44,7 +44,7 @@ struct CandidateRecord {
   std::optional<std::map<std::string, double>> losses;  ///< infinite losses are null in JSON
   std::optional<double> relativeError;
   std::optional<double> ms;
-  std::vector<double> logRatios;  ///< rounds of the ranking process
+  std::vector<double> logRatios;  ///< rounds of the ranking process; of the profiles alone if those promised too little
   std::string decision, engineHash;
   std::optional<int64_t> sameAs;  ///< -1: the default's engine
   std::vector<std::string> knobsRead;

@@ -176,11 +176,14 @@ void Engine::open(EngineImage image, const LoadOptions& options) {
   }
   if (!manifest_.fingerprint.empty()) {
     std::string differences;
-    for (const std::string& d : Fingerprint::parse(manifest_.fingerprint).differences(Fingerprint::ofMachine()))
+    Fingerprint here = Fingerprint::ofMachine();
+    here.facts["rutter"] = RUTTER_VERSION;
+    for (const std::string& d : Fingerprint::parse(manifest_.fingerprint).differences(here))
       differences += (differences.empty() ? "" : "; ") + d;
     if (!differences.empty())
       logWarning(
-          "the engine was tuned on another machine ({}): it is right here too, but to make it fast tune it here, with "
+          "the engine was tuned on another machine or by another version ({}): it is right here too, but to make it "
+          "fast tune it here, with "
           "rutter --tune",
           differences);
   }

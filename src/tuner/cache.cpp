@@ -141,12 +141,18 @@ Cache parseCache(std::string_view text, const std::string& path) {
         const bool crash = j.value("crash", false);
         r.status = crash ? Status::kCrashed : r.error.empty() ? Status::kOk : Status::kInaccurate;
       }
+      auto number = [&](const char* key) {
+        auto it = j.find(key);
+        return it != j.end() && it->is_number() ? std::optional<double>(it->get<double>()) : std::nullopt;
+      };
       std::optional<Ratio> ratio;
-      if (j.contains("ratio") && j["ratio"].is_number() && j["ratio_lo"].is_number() && j["ratio_hi"].is_number())
-        ratio = Ratio{j["ratio"], j["ratio_lo"], j["ratio_hi"]};
+      if (auto r = number("ratio"), lo = number("ratio_lo"), hi = number("ratio_hi"); r && lo && hi)
+        ratio = Ratio{*r, *lo, *hi};
       cache.candidates.push_back(std::move(r));
       cache.ratios.push_back(ratio);
     } catch (const UserError&) {
+      cache.dropped++;
+    } catch (const nlohmann::json::exception&) {  // a key of another type
       cache.dropped++;
     }
   }

@@ -42,18 +42,22 @@ void writeAll(int fd, std::string_view text, const std::string& path) {
 // The lock lives as long as the open file: a writer that dies releases it, at the latest when what it had just forked
 // has closed what it inherited; hence several attempts.
 int openLocked(const std::string& path, int flags) {
-  const int fd = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
-  if (fd < 0) return -1;
-  int locked = flock(fd, LOCK_EX | LOCK_NB);
-  for (int round = 0; locked != 0 && round < 50; round++) {
-    usleep(20'000);
-    locked = flock(fd, LOCK_EX | LOCK_NB);
-  }
-  if (locked != 0) {
+  for (int round = 0;; round++) {
+    const int fd = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
+    if (fd < 0) return -1;
+    const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    // Whoever held it may have put another file in its place.
+    struct stat opened, named;
+    if (locked && fstat(fd, &opened) == 0 && ::stat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
+        opened.st_dev == named.st_dev)
+      return fd;
     ::close(fd);
+    if (round < 50) {
+      usleep(20'000);
+      continue;
+    }
     throw UserError("{} is being written by another tuner; wait for it or give another --tuningCacheFile", path);
   }
-  return fd;
 }
 
 }  // namespace
@@ -130,8 +134,15 @@ void replaceFile(const std::string& path, std::string_view text) {
 }
 
 std::unique_ptr<Journal> Journal::create(const std::string& path) {
-  if (int old = openLocked(path, O_RDWR); old >= 0) ::close(old);  // throws if it has a writer
-  std::string kept = keepOld(path);
+  const int old = openLocked(path, O_RDWR);  // throws if it has a writer; held until it is out of the way
+  std::string kept;
+  try {
+    kept = keepOld(path);
+  } catch (...) {
+    if (old >= 0) ::close(old);
+    throw;
+  }
+  if (old >= 0) ::close(old);
   const int fd = openLocked(path, O_RDWR | O_CREAT | O_EXCL | O_APPEND);
   if (fd < 0) throw DeviceError("cannot write {}: {}", path, strerror(errno));
   std::unique_ptr<Journal> j(new Journal(path, fd));

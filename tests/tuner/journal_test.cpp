@@ -240,15 +240,20 @@ TEST(Cache, ReadsTrtexecsOwn) {
       "\n"
       R"({"iter":2,"build_route":"-x=3","crash":false,"error_message":"child exited with status 1","accuracy_loss":{"y":0.5},"gpu_time":1.0,"new_key":[]})"
       "\n"
-      R"({"iter":3,"build_route":"-x=4","cra)";
+      R"({"iter":3,"build_route":"-x=4","crash":"yes","error_message":"","accuracy_loss":null,"gpu_time":1.0})"
+      "\n"
+      R"({"iter":4,"build_route":"-x=5","crash":true,"error_message":"","accuracy_loss":null,"gpu_time":null,"ratio":2})"
+      "\n"
+      R"({"iter":5,"build_route":"-x=6","cra)";
   const Cache c = parseCache(text, "c");
-  ASSERT_EQ(c.candidates.size(), 3u);
-  EXPECT_EQ(c.dropped, 1);
+  ASSERT_EQ(c.candidates.size(), 4u);
+  EXPECT_EQ(c.dropped, 2);
+  EXPECT_FALSE(c.ratios[3]);  // no interval beside it
   EXPECT_EQ(c.candidates[0].status, Status::kOk);
   EXPECT_EQ(c.candidates[1].status, Status::kCrashed);
   EXPECT_EQ(c.candidates[2].status, Status::kInaccurate);
   const auto records = recordsOf(c);
-  ASSERT_EQ(records.size(), 4u);
+  ASSERT_EQ(records.size(), 5u);
   EXPECT_EQ(records[0]["type"], "header");
   EXPECT_EQ(candidateFromJson(records[1]).logRatios, std::vector<double>(5, 0.0));
   EXPECT_THROW(parseCache("", "c"), UserError);

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "codegen/memory.h"
 #include "compiler/assemble.h"
+#include "compiler/kernel_timer.h"
 #include "passes/pass.h"
 
 namespace rutter::compiler {
@@ -38,9 +39,27 @@ std::vector<std::string> allOrigins(const ir::Graph& g) {
   for (auto& n : g.top().nodes) names.insert(n->origins.begin(), n->origins.end());
   return {names.begin(), names.end()};
 }
+
+void decideByTime(Decided& d, std::unique_ptr<ir::Graph> graph, const BuildOptions& o, const KernelCache& kernels) {
+  const auto times = o.timings ? o.timings : std::make_shared<TimingCache>();
+  auto tick = [&](int measured) {
+    if (o.progress) o.progress("Time tactics", measured, 0);
+  };
+  KernelTimer timer({o.optimizationLevel, o.maxTactics, o.avgTiming, o.errorOnTimingMiss, tick}, *d.target, d.machine,
+                    *times, kernels);
+  d.decision = codegen::decide(std::move(graph), o.route, *d.target, d.machine, &timer);
+  d.timingHash = times->of(timer.used()).hash().hex();
+  d.timesMeasured = timer.measured();
+  for (const codegen::Layer& l : d.decision.layers) {
+    if (auto it = timer.emitted().find(l.kernelKey); it != timer.emitted().end()) d.emitted.insert(*it);
+    for (const std::string& a : l.timed) logVerbose("layer {}: {} by time", l.group.name, a);
+  }
+  logInfo("Level {}: {} kernels timed, {} times in the timing cache", o.optimizationLevel, timer.measured(),
+          times->size());
+}
 }  // namespace
 
-Decided decideModel(const frontend::Model& model, const BuildOptions& o) {
+Decided decideModel(const frontend::Model& model, const BuildOptions& o, const KernelCache& kernels) {
   Decided d;
   d.target = &codegen::findTarget(o.target);
   d.machine = d.target->profile(o.isa, o.threads);
@@ -51,7 +70,11 @@ Decided decideModel(const frontend::Model& model, const BuildOptions& o) {
   ctx.dump = o.dumpPass;
   ctx.ioLayouts = o.ioLayouts;
   passes::runPipeline(*graph, ctx);
-  d.decision = codegen::decide(std::move(graph), o.route, *d.target, d.machine);
+  if (o.optimizationLevel >= 4) {
+    decideByTime(d, std::move(graph), o, kernels);
+  } else {
+    d.decision = codegen::decide(std::move(graph), o.route, *d.target, d.machine);
+  }
 
   const auto& registry = knobs::Registry::builtin();
   for (const auto& s : knobs::unmatchedScopes(o.route, origins)) d.warnings.push_back(knobs::describe(s, registry));
@@ -87,7 +110,7 @@ Decided decideModel(const frontend::Model& model, const BuildOptions& o) {
 
 BuildResult buildEngine(const frontend::Model& model, const BuildOptions& o, KernelCache& cache) {
   double t = now();
-  Decided d = decideModel(model, o);
+  Decided d = decideModel(model, o, cache);
   double spent = now() - t;
   BuildResult r = buildEngine(model, o, std::move(d), cache);
   r.decideSeconds = spent;
@@ -101,6 +124,10 @@ BuildResult buildEngine(const frontend::Model& model, const BuildOptions& o, Dec
   r.decisionHash = decided.decision.hash;
   const codegen::Target& target = *decided.target;
 
+  for (const auto& [key, k] : decided.emitted) {
+    if (!cache.find(key)) r.kernelsCompiled++;
+    cache.add(key, k);
+  }
   std::vector<std::shared_ptr<const codegen::KernelObject>> objects;  // one a distinct key, in order of first use
   std::map<Hash128, int> index;
   int step = 0;

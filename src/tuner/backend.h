@@ -35,8 +35,13 @@ class Backend {
   virtual ~Backend() = default;
 
   // ---- in a worker, which runs no candidate code and no second thread ----
-  /// Parses the model, builds the default engine, makes or reads the input sets. `options`: TuneOptions as JSON.
+  /// Parses the model, makes or reads the input sets. `options`: TuneOptions as JSON.
   virtual void prepare(const Json& options) = 0;
+  virtual void buildDefault() {}
+  /// Decisions are made by time: before buildDefault() (route "") and before decide(), a child is to call
+  /// measureTimes() and what it gives is to be admitted here.
+  virtual bool decidesByTime() const { return false; }
+  virtual void admitTimes(const std::string&) {}
   /// {"model_hash", "model_nodes", "stack": {name: version}, "machine": hash, "default": {"decision", "build_ms",
   /// "knobs_read"}}.
   virtual Json describe() const = 0;
@@ -49,6 +54,8 @@ class Backend {
   virtual void admitKernels(const std::string& blob) = 0;
 
   // ---- in a child ----
+  /// Runs kernels to measure what deciding `route` needs and is not known; "" if all is known. UserError: rejected.
+  virtual std::string measureTimes(const std::string&) { return ""; }
   /// The oracle's outputs for one input set.
   virtual Tensors oracle(int set) = 0;
   /// Builds and writes the engine to a file. UserError: rejected.

@@ -106,6 +106,31 @@ class CompilerBackend : public Backend {
     build_.isa = o_.build.isa;
     build_.threads = o_.build.threads;
     build_.strictRoutes = o_.build.strictRoutes;
+    build_.optimizationLevel = o_.build.builderOptimizationLevel;
+    if (decidesByTime()) {
+      build_.maxTactics = o_.build.maxTactics;
+      build_.avgTiming = o_.build.avgTiming;
+      build_.timings = std::make_shared<compiler::TimingCache>(compiler::TimingCache::read(o_.build.timingCacheFile));
+      build_.errorOnTimingMiss = true;  // what is not known is measured by measureTimes() alone
+    }
+    makeInputSets();
+  }
+
+  bool decidesByTime() const override { return o_.build.builderOptimizationLevel >= 4; }
+  std::string measureTimes(const std::string& route) override {
+    compiler::BuildOptions b = build_;
+    b.route = knobs::Route::parse(route);
+    b.errorOnTimingMiss = o_.build.errorOnTimingMiss;
+    const size_t known = b.timings->size();
+    compiler::decideModel(model_, b, kernels_);
+    return b.timings->size() == known ? "" : b.timings->serialize();
+  }
+  void admitTimes(const std::string& blob) override {
+    build_.timings->combine(compiler::TimingCache::parse(blob), false);
+    build_.timings->write(o_.build.timingCacheFile);
+  }
+
+  void buildDefault() override {
     SteadyClock clock;
     const double begin = clock.now();
     compiler::Decided d = compiler::decideModel(model_, build_);
@@ -115,13 +140,13 @@ class CompilerBackend : public Backend {
     buildMs_ = (clock.now() - begin) * 1000;
     stack_ = result_.parts.versions;
     stack_["model"] = model_.hash.hex();
+    const Json options = toJson(o_);
     stack_["shapes"] = hashBytes(Json{{"p", options.at("profiles")}, {"r", options.at("shapes")}}.dump()).hex();
     fingerprint_ = Fingerprint::ofMachine();
     for (const auto& [name, v] : stack_) fingerprint_.facts[name] = v;
     result_.parts.fingerprint = fingerprint_.text();
     const std::vector<Hash128> keys = kernels_.keys();
     admitted_ = {keys.begin(), keys.end()};
-    makeInputSets();
   }
 
   Json describe() const override {
@@ -155,6 +180,7 @@ class CompilerBackend : public Backend {
     }
   }
   std::string newKernels() override {
+    if (!o_.build.keepKernels) return "";
     std::vector<Hash128> fresh;
     for (const Hash128& k : kernels_.keys())
       if (!admitted_.count(k)) fresh.push_back(k);

@@ -48,7 +48,7 @@ class PrivateFolder {
 
  private:
   static bool lockWhole(int fd) {
-    struct flock whole {};
+    struct flock whole{};
     whole.l_type = F_WRLCK;
     whole.l_whence = SEEK_SET;
     return fcntl(fd, F_SETLK, &whole) == 0;
@@ -144,6 +144,12 @@ Json shapesOf(const TuneOptions& o) {
   return {{"profiles", toJson(o)["profiles"]}, {"run", o.build.runShapes}};
 }
 
+// What else makes another default engine of the same model.
+Json buildOf(const TuneOptions& o) {
+  const int level = std::min(o.build.builderOptimizationLevel, 5);
+  return {{"level", std::max(level, 3)}, {"isa", o.build.isa}, {"threads", o.build.threads}};
+}
+
 Json headerOf(const TuneOptions& o, const Json& about, const Fingerprint& machine) {
   std::string line;
   for (const std::string& a : o.argv) line += (line.empty() ? "" : " ") + shellWord(a);
@@ -168,6 +174,7 @@ Json headerOf(const TuneOptions& o, const Json& about, const Fingerprint& machin
       {"model_hash", about.value("model_hash", "")},
       {"fingerprint", machine.facts},
       {"shapes", shapesOf(o)},
+      {"build", buildOf(o)},
       {"seed", o.seed},
       {"started", timeStamp()},
       {"options", toJson(o)}};
@@ -176,8 +183,8 @@ Json headerOf(const TuneOptions& o, const Json& about, const Fingerprint& machin
 // Everything that makes a recorded number mean something else here; each is named.
 std::vector<std::string> headerDifferences(const Json& then, const Json& now) {
   std::vector<std::string> out;
-  for (const char* key :
-       {"model_hash", "tuner_version", "default_build_route", "shapes", "accuracy_algorithm", "accuracy_parameter"}) {
+  for (const char* key : {"model_hash", "tuner_version", "default_build_route", "shapes", "build", "accuracy_algorithm",
+                          "accuracy_parameter"}) {
     if (!then.contains(key) || then[key] == now[key]) continue;  // trtexec's caches lack ours
     if (std::string_view(key) == "default_build_route")
       out.push_back("the knobs or their defaults are others");
@@ -292,6 +299,8 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
   const double begin = clock.now();
   PrivateFolder folder(temporaryParent(o));
 
+  if (o.build.builderOptimizationLevel >= 4 && o.build.timingCacheFile.empty())
+    o.build.timingCacheFile = o.cacheFile + ".timing";
   RunnerOptions r;
   r.program = program;
   r.folder = folder.path();
@@ -309,6 +318,7 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
   r.buildTimeOut = o.buildTimeOut;
   r.runTimeOut = o.runTimeOut;
   r.keepAll = o.saveAllEngines;
+  if (o.build.builderOptimizationLevel >= 4) r.decideSeconds = 700;  // kernels may have to be timed first
 
   double used = 0;
   auto elapsed = [&] { return used + clock.now() - begin; };

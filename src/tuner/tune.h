@@ -43,8 +43,13 @@ struct BuildOptions {
   std::map<std::string, std::vector<int64_t>> runShapes;    ///< shapes that are measured; default: opt of profile 0
   std::string isa;                                          ///< "" = the machine's best
   int threads = 0;                                          ///< CPU threads of the engine; 0 = the process's quota
+  /// 4, 5: tactics are chosen by time, for the default and for every candidate. The times are kept in timingCacheFile,
+  /// or beside the tuning cache, so that the same route is the same engine at any time of the search.
   int builderOptimizationLevel = 3;
-  int64_t workspaceBytes = -1;  ///< -1 = no limit
+  int maxTactics = -1, avgTiming = 8;  ///< levels 4, 5: see compiler::BuildOptions
+  bool errorOnTimingMiss = false;      ///< levels 4, 5: a route that needs a time which is not known is rejected
+  bool keepKernels = true;             ///< candidates take over kernels that others compiled
+  int64_t workspaceBytes = -1;         ///< -1 = no limit
   bool strictRoutes = false;
   std::string timingCacheFile;
 };

@@ -45,6 +45,10 @@ Json toJson(const TuneOptions& o) {
           {"workspace", o.build.workspaceBytes},
           {"strict", o.build.strictRoutes},
           {"timing_cache", o.build.timingCacheFile},
+          {"max_tactics", o.build.maxTactics},
+          {"avg_timing", o.build.avgTiming},
+          {"error_on_miss", o.build.errorOnTimingMiss},
+          {"keep_kernels", o.build.keepKernels},
           {"search", int(o.search)},
           {"expression", o.expression},
           {"budget", o.budgetSeconds},
@@ -86,6 +90,10 @@ TuneOptions optionsFromJson(const Json& j) {
   o.build.workspaceBytes = j.at("workspace");
   o.build.strictRoutes = j.at("strict");
   o.build.timingCacheFile = j.at("timing_cache");
+  o.build.maxTactics = j.value("max_tactics", -1);
+  o.build.avgTiming = j.value("avg_timing", 8);
+  o.build.errorOnTimingMiss = j.value("error_on_miss", false);
+  o.build.keepKernels = j.value("keep_kernels", true);
   o.search = SearchKind(j.at("search").get<int>());
   o.expression = j.at("expression");
   o.budgetSeconds = j.at("budget");

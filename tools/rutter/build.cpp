@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "cli/exports.h"
+#include "compiler/timing_cache.h"
 #include "knobs/route.h"
 
 namespace rutter::cli {
@@ -20,15 +21,6 @@ double peakMiB() {
   rusage u{};
   getrusage(RUSAGE_SELF, &u);
   return static_cast<double>(u.ru_maxrss) / 1024;
-}
-
-void refuseWhatDoesNotExist(const BuildOptions& b) {
-  if (b.optimizationLevel > 3)
-    throw UserError(
-        "--builderOptimizationLevel={}: levels 4 and 5, which time tactics, do not exist yet; use 0 to 3, or --tune",
-        b.optimizationLevel);
-  if (!b.timingCacheFile.empty())
-    throw UserError("--timingCacheFile={}: kernels are not kept between runs yet", b.timingCacheFile);
 }
 
 // Phases of a build in the verbose log; Ctrl-C cancels between two steps.
@@ -107,6 +99,12 @@ void configure(IBuilderConfig& config, IBuilder& builder, const Options& o, cons
   config.setProfilingVerbosity(b.profilingVerbosity == "detailed" ? ProfilingVerbosity::kDETAILED
                                : b.profilingVerbosity == "none"   ? ProfilingVerbosity::kNONE
                                                                   : ProfilingVerbosity::kLAYER_NAMES_ONLY);
+  config.setBuilderOptimizationLevel(b.optimizationLevel);
+  config.setAvgTimingIterations(b.avgTiming);
+  config.setMaxNbTactics(b.maxTactics);
+  if (b.noBuilderCache) config.setFlag(BuilderFlag::kDISABLE_TIMING_CACHE);
+  if (b.noCompilationCache) config.setFlag(BuilderFlag::kDISABLE_COMPILATION_CACHE);
+  if (b.errorOnTimingCacheMiss && b.optimizationLevel >= 4) config.setFlag(BuilderFlag::kERROR_ON_TIMING_CACHE_MISS);
   for (const auto& ranges : plan.profiles) {
     if (ranges.empty()) continue;
     auto* profile = errors.need(builder.createOptimizationProfile(), "a profile could not be created");
@@ -117,6 +115,24 @@ void configure(IBuilderConfig& config, IBuilder& builder, const Options& o, cons
         errors.need(profile->setDimensions(name.c_str(), select, toDims(dims)), "the shapes of a profile were refused");
     if (config.addOptimizationProfile(profile) < 0) errors.raise("a profile was refused");
   }
+}
+
+// The cache of --timingCacheFile, read and set; null if there is none or nothing is timed.
+std::unique_ptr<ITimingCache> readTimings(IBuilderConfig& config, const BuildOptions& b, Errors& errors) {
+  if (b.timingCacheFile.empty() || b.optimizationLevel < 4) return nullptr;
+  const auto bytes = compiler::TimingCache::read(b.timingCacheFile).serialize();
+  std::unique_ptr<ITimingCache> cache(
+      errors.need(config.createTimingCache(bytes.data(), bytes.size()), "the timing cache was refused"));
+  errors.need(config.setTimingCache(*cache, false), "the timing cache was refused");
+  return cache;
+}
+void writeTimings(const ITimingCache* cache, const BuildOptions& b, Console& console) {
+  if (!cache || b.errorOnTimingCacheMiss) return;  // then there is nothing new
+  std::unique_ptr<IHostMemory> bytes(cache->serialize());
+  if (!bytes) return;
+  const auto times = compiler::TimingCache::parse({static_cast<const char*>(bytes->data()), bytes->size()});
+  times.write(b.timingCacheFile);
+  console.info(fmt::format("Timing cache: {} times in {}", times.size(), b.timingCacheFile));
 }
 
 void createRuntime(Session& s, const Options& o) {
@@ -135,7 +151,6 @@ std::map<std::string, tuner::InputRule> rulesFor(const Options& o, const INetwor
 }
 
 void buildFromModel(Session& s, const Options& o) {
-  refuseWhatDoesNotExist(o.build);
   auto& console = s.console;
   const double start = seconds();
   std::unique_ptr<IBuilder> builder(s.errors.need(createInferBuilder(s.logger), "the builder could not be created"));
@@ -166,12 +181,14 @@ void buildFromModel(Session& s, const Options& o) {
   std::unique_ptr<IBuilderConfig> config(
       s.errors.need(builder->createBuilderConfig(), "the configuration could not be created"));
   configure(*config, *builder, o, plan, s.errors);
+  const auto timings = readTimings(*config, o.build, s.errors);
   BuildMonitor monitor(console);
   config->setProgressMonitor(&monitor);
   Interrupts interrupts;
   const double begin = seconds();
-  std::unique_ptr<IHostMemory> bytes(
-      s.errors.need(builder->buildSerializedNetwork(*network, *config), "the build failed"));
+  std::unique_ptr<IHostMemory> bytes(builder->buildSerializedNetwork(*network, *config));
+  writeTimings(timings.get(), o.build, console);  // also of a build that was interrupted: times are dear
+  s.errors.need(bytes.get(), "the build failed");
   console.info(fmt::format("Engine built in {:.4g} sec.", seconds() - begin));
   console.info(fmt::format("Created engine with size: {:.4g} MiB", static_cast<double>(bytes->size()) / (1 << 20)));
   console.info(fmt::format("Peak memory of the build: {:.0f} MiB", peakMiB()));

@@ -5,14 +5,8 @@
 namespace rutter::api {
 namespace {
 
-// What the engine tells about its layers: all, their names, or nothing (a failing layer then has only a number).
-void keepDetail(runtime::fb::PlanT& plan, ProfilingVerbosity verbosity) {
-  if (verbosity == ProfilingVerbosity::kDETAILED) return;
-  for (size_t i = 0; i < plan.layers.size(); i++) {
-    auto bare = std::make_unique<runtime::fb::LayerT>();
-    bare->name = verbosity == ProfilingVerbosity::kNONE ? fmt::format("layer {}", i) : plan.layers[i]->name;
-    plan.layers[i] = std::move(bare);
-  }
+const char* verbosityName(ProfilingVerbosity v) {
+  return v == ProfilingVerbosity::kDETAILED ? "detailed" : v == ProfilingVerbosity::kNONE ? "none" : "layer_names_only";
 }
 
 class Builder final : public IBuilder {
@@ -131,10 +125,7 @@ class Builder final : public IBuilder {
     if (c.getMemoryPoolLimit(MemoryPoolType::kWORKSPACE) < size_t(r.parts.plan.arena_bytes))
       throw CodedError(ErrorCode::kINVALID_CONFIG, fmt::format("the engine needs {} bytes of activations, the workspace limit is {}",
                                                                r.parts.plan.arena_bytes, c.getMemoryPoolLimit(MemoryPoolType::kWORKSPACE)));
-    r.parts.notes["profiling_verbosity"] = c.getProfilingVerbosity() == ProfilingVerbosity::kDETAILED ? "detailed"
-                                           : c.getProfilingVerbosity() == ProfilingVerbosity::kNONE   ? "none"
-                                                                                                      : "layer_names_only";
-    keepDetail(r.parts.plan, c.getProfilingVerbosity());
+    compiler::keepDetail(r.parts, verbosityName(c.getProfilingVerbosity()));
     return runtime::writeEngine(r.parts);
   }
 

@@ -160,4 +160,18 @@ BuildResult buildEngine(const frontend::Model& model, const BuildOptions& o, Dec
   return r;
 }
 
+void keepDetail(runtime::EngineParts& parts, const std::string& verbosity) {
+  const bool names = verbosity == "layer_names_only";
+  if (!names && verbosity != "none" && verbosity != "detailed")
+    throw UserError("'{}' is no detail of layer information: layer_names_only, detailed and none are", verbosity);
+  parts.notes["profiling_verbosity"] = verbosity;
+  if (verbosity == "detailed") return;
+  auto& layers = parts.plan.layers;
+  for (size_t i = 0; i < layers.size(); i++) {
+    auto bare = std::make_unique<runtime::fb::LayerT>();
+    bare->name = names ? layers[i]->name : fmt::format("layer {}", i);
+    layers[i] = std::move(bare);
+  }
+}
+
 }  // namespace rutter::compiler

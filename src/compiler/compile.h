@@ -60,4 +60,8 @@ BuildResult buildEngine(const frontend::Model& model, const BuildOptions& o, Ker
 /// The same from a decision that was made already.
 BuildResult buildEngine(const frontend::Model& model, const BuildOptions& o, Decided decided, KernelCache& cache);
 
+/// What an engine tells about its layers: all ("detailed"), their names ("layer_names_only"), or nothing ("none": a failing
+/// layer then has only a number). UserError for another word.
+void keepDetail(runtime::EngineParts& parts, const std::string& verbosity);
+
 }  // namespace rutter::compiler

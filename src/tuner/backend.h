@@ -50,7 +50,7 @@ class Backend {
   virtual const std::vector<Tensors>& references() const = 0;
   virtual Decision decide(const std::string& route) = 0;
   /// Writes the default engine to a file (private folder: no sync).
-  virtual void writeDefault(const std::string& path) const = 0;
+  virtual void writeDefault(const std::string& path) = 0;
   virtual void admitKernels(const std::string& blob) = 0;
 
   // ---- in a child ----

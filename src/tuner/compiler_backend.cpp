@@ -10,6 +10,7 @@
 #include "ops/op.h"
 #include "runtime/context.h"
 #include "tuner/make_inputs.h"
+#include "tuner/memory_order.h"
 #include "tuner/tensor_files.h"
 #include "tuner/wire.h"
 
@@ -22,18 +23,31 @@ std::vector<std::string> strings(const flatbuffers::Vector<flatbuffers::Offset<f
   return out;
 }
 
+// Names, origins and knobs of an engine's layers: the engine itself may not tell them.
+std::vector<LayerTime> layersOf(const runtime::fb::PlanT& plan) {
+  std::vector<LayerTime> out;
+  for (const auto& l : plan.layers) out.push_back({l->name, l->origins, l->knobs_read, 0});
+  return out;
+}
+
 class RuntimeEngine : public LoadedEngine {
  public:
-  RuntimeEngine(std::shared_ptr<const runtime::Engine> engine, std::shared_ptr<runtime::Pool> pool, uint64_t luck)
-      : engine_(std::move(engine)), context_(engine_, std::move(pool), runtime::MemoryPolicy::kUser), luck_(luck) {}
+  RuntimeEngine(std::shared_ptr<const runtime::Engine> engine, std::shared_ptr<runtime::Pool> pool, uint64_t luck,
+                std::vector<LayerTime> layers)
+      : engine_(std::move(engine)),
+        context_(engine_, std::move(pool), runtime::MemoryPolicy::kUser),
+        luck_(luck),
+        layers_(std::move(layers)) {}
 
   void bind(const Tensors& inputs) override {
+    inputs_.clear();
     for (int i = 0; i < engine_->inputs(); i++) {
       const std::string name = engine_->io(i).name()->str();
       const auto it = std::find_if(inputs.begin(), inputs.end(), [&](const auto& t) { return t.first == name; });
       if (it == inputs.end()) throw UserError("no tensor for input '{}'", name);
       context_.setInputShape(i, it->second.shape());
-      context_.setAddress(i, const_cast<void*>(it->second.data()));
+      inputs_.push_back(toMemoryOrder(it->second, order(i)));
+      context_.setAddress(i, const_cast<void*>(inputs_.back().data()));
     }
     const int64_t need = context_.memoryBytes();
     const int64_t offset = int64_t(luck_ % 64) * 64;  // where in its pages the arena lies is a matter of luck
@@ -55,16 +69,18 @@ class RuntimeEngine : public LoadedEngine {
   }
   Tensors outputs() const override {
     Tensors out;
+    int i = engine_->inputs();
     for (const auto& [name, t] : outputs_) {
       ir::Tensor copy(t.dtype(), t.shape());
       if (t.bytes() > 0) std::memcpy(copy.mutableData(), t.data(), size_t(t.bytes()));
-      out.emplace_back(name, std::move(copy));
+      out.emplace_back(name, fromMemoryOrder(copy, order(i++)));
     }
     return out;
   }
   std::vector<LayerTime> profile(int runs) override {
     const auto* layers = engine_->plan().layers();
     const uint32_t n = layers ? layers->size() : 0;
+    const bool told = layers_.size() == n;
     std::vector<std::vector<double>> times(n);
     context_.setProfiling(true);
     for (int r = 0; r < runs; r++) {
@@ -76,7 +92,9 @@ class RuntimeEngine : public LoadedEngine {
     std::vector<LayerTime> out;
     for (uint32_t i = 0; i < n; i++) {
       const auto* l = layers->Get(i);
-      LayerTime t{l->name() ? l->name()->str() : "", strings(l->origins()), strings(l->knobs_read()), 0};
+      LayerTime t =
+          told ? layers_[i]
+               : LayerTime{l->name() ? l->name()->str() : "", strings(l->origins()), strings(l->knobs_read()), 0};
       if (!times[i].empty()) t.ms = median(times[i]);
       out.push_back(std::move(t));
     }
@@ -84,10 +102,17 @@ class RuntimeEngine : public LoadedEngine {
   }
 
  private:
+  std::span<const uint8_t> order(int i) const {
+    const auto* o = engine_->io(i).order();
+    return o ? std::span<const uint8_t>(o->data(), o->size()) : std::span<const uint8_t>();
+  }
+
   std::shared_ptr<const runtime::Engine> engine_;
   runtime::Context context_;
   runtime::Memory memory_;
   uint64_t luck_;
+  std::vector<LayerTime> layers_;
+  std::vector<ir::Tensor> inputs_;
   Tensors outputs_;
 };
 
@@ -105,6 +130,7 @@ class CompilerBackend : public Backend {
     }
     build_.isa = o_.build.isa;
     build_.threads = o_.build.threads;
+    readFormats();
     build_.strictRoutes = o_.build.strictRoutes;
     build_.optimizationLevel = o_.build.builderOptimizationLevel;
     if (decidesByTime()) {
@@ -145,6 +171,8 @@ class CompilerBackend : public Backend {
     fingerprint_ = Fingerprint::ofMachine();
     for (const auto& [name, v] : stack_) fingerprint_.facts[name] = v;
     result_.parts.fingerprint = fingerprint_.text();
+    defaultLayers_ = layersOf(result_.parts.plan);
+    compiler::keepDetail(result_.parts, o_.build.profilingVerbosity);
     const std::vector<Hash128> keys = kernels_.keys();
     admitted_ = {keys.begin(), keys.end()};
   }
@@ -164,7 +192,10 @@ class CompilerBackend : public Backend {
     b.route = knobs::Route::parse(route);
     return decisionOf(compiler::decideModel(model_, b));
   }
-  void writeDefault(const std::string& path) const override { writePlain(result_.parts, path); }
+  void writeDefault(const std::string& path) override {
+    writePlain(result_.parts, path);
+    layers_[path] = defaultLayers_;
+  }
 
   void admitKernels(const std::string& blob) override {
     ByteReader r(blob);
@@ -215,12 +246,16 @@ class CompilerBackend : public Backend {
     compiler::BuildResult r = compiler::buildEngine(model_, b, kernels_);
     checkWorkspace(r);
     r.parts.fingerprint = fingerprint_.text();
+    layers_[path] = layersOf(r.parts.plan);
+    compiler::keepDetail(r.parts, o_.build.profilingVerbosity);
     writePlain(r.parts, path);
   }
 
   std::unique_ptr<LoadedEngine> load(const std::string& path, int threads, uint64_t luck) override {
     if (!pool_) pool_ = std::make_shared<runtime::Pool>(runtime::PoolOptions{threads, true});
-    return std::make_unique<RuntimeEngine>(runtime::Engine::load(runtime::Blob::map(path)), pool_, luck);
+    auto layers = layers_.find(path);
+    return std::make_unique<RuntimeEngine>(runtime::Engine::load(runtime::Blob::map(path)), pool_, luck,
+                                           layers == layers_.end() ? std::vector<LayerTime>{} : layers->second);
   }
   std::string routeOf(const std::string& path) override {
     const auto blob = runtime::Blob::map(path);
@@ -245,6 +280,24 @@ class CompilerBackend : public Backend {
     if (o_.build.workspaceBytes >= 0 && r.parts.plan.arena_bytes > o_.build.workspaceBytes)
       throw UserError("needs {} bytes for activations, and --memPoolSize=workspace allows {}", r.parts.plan.arena_bytes,
                       o_.build.workspaceBytes);
+  }
+
+  void readFormats() {
+    for (const auto& [name, format] : o_.build.formats) {
+      const ir::Value* found = nullptr;
+      for (const auto* list : {&model_.graph->top().inputs, &model_.graph->top().outputs})
+        for (const ir::Value* v : *list)
+          if (v->name == name) found = v;
+      if (!found) throw UserError("format of '{}': the model has no such input or output", name);
+      if (format != "hwc") throw UserError("format '{}' of '{}' does not exist; there are chw and hwc", format, name);
+      build_.ioLayouts[name] = ir::Layout::channelsLast(found->type.rank());
+    }
+  }
+  // What a file of a tensor holds, in row-major order.
+  ir::Tensor fromFile(const std::string& path, const WantedTensor& want) const {
+    ir::Tensor t = readTensorFile(path, want);
+    auto layout = build_.ioLayouts.find(want.name);
+    return layout == build_.ioLayouts.end() ? t : fromMemoryOrder(t, layout->second.order);
   }
 
   // No sync: the file lives in the private folder and goes with it.
@@ -302,7 +355,7 @@ class CompilerBackend : public Backend {
         const std::vector<int64_t> dims = fixed.at(v->name).opt;
         const ir::DType dtype = v->type.dtype;
         if (pair && pair->inputs.count(v->name)) {
-          t.emplace_back(v->name, readTensorFile(pair->inputs.at(v->name), {v->name, dtype, dims}));
+          t.emplace_back(v->name, fromFile(pair->inputs.at(v->name), {v->name, dtype, dims}));
         } else {
           auto rule = rules.find(v->name);
           t.emplace_back(v->name, makeInput(v->name, dtype, dims, rule == rules.end() ? InputRule{} : rule->second,
@@ -327,7 +380,7 @@ class CompilerBackend : public Backend {
           else
             want.dims.reset();
         }
-        refs.emplace_back(name, readTensorFile(file, want));
+        refs.emplace_back(name, fromFile(file, want));
       }
       references_.push_back(std::move(refs));
     }
@@ -343,6 +396,8 @@ class CompilerBackend : public Backend {
   compiler::BuildResult result_;
   std::set<Hash128> admitted_;
   Decision default_;
+  std::vector<LayerTime> defaultLayers_;
+  std::map<std::string, std::vector<LayerTime>> layers_;  // of engines written by this process and its parent, by file
   double buildMs_ = 0;
   std::map<std::string, std::string> stack_;
   Fingerprint fingerprint_;

@@ -147,7 +147,8 @@ Json shapesOf(const TuneOptions& o) {
 // What else makes another default engine of the same model.
 Json buildOf(const TuneOptions& o) {
   const int level = std::min(o.build.builderOptimizationLevel, 5);
-  return {{"level", std::max(level, 3)}, {"isa", o.build.isa}, {"threads", o.build.threads}};
+  return {
+      {"level", std::max(level, 3)}, {"isa", o.build.isa}, {"threads", o.build.threads}, {"formats", o.build.formats}};
 }
 
 Json headerOf(const TuneOptions& o, const Json& about, const Fingerprint& machine) {

@@ -42,7 +42,10 @@ struct BuildOptions {
   std::vector<std::map<std::string, ShapeRange>> profiles;  ///< empty: every input is static
   std::map<std::string, std::vector<int64_t>> runShapes;    ///< shapes that are measured; default: opt of profile 0
   std::string isa;                                          ///< "" = the machine's best
-  int threads = 0;                                          ///< CPU threads of the engine; 0 = the process's quota
+  /// Tensor -> "hwc": inputs and outputs that lie channels last in memory. Files of such tensors hold them so, too.
+  std::map<std::string, std::string> formats;
+  std::string profilingVerbosity = "layer_names_only";  ///< of every engine: see compiler::keepDetail
+  int threads = 0;                                      ///< CPU threads of the engine; 0 = the process's quota
   /// 4, 5: tactics are chosen by time, for the default and for every candidate. The times are kept in timingCacheFile,
   /// or beside the tuning cache, so that the same route is the same engine at any time of the search.
   int builderOptimizationLevel = 3;

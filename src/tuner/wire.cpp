@@ -45,6 +45,8 @@ Json toJson(const TuneOptions& o) {
           {"workspace", o.build.workspaceBytes},
           {"strict", o.build.strictRoutes},
           {"timing_cache", o.build.timingCacheFile},
+          {"formats", o.build.formats},
+          {"verbosity", o.build.profilingVerbosity},
           {"max_tactics", o.build.maxTactics},
           {"avg_timing", o.build.avgTiming},
           {"error_on_miss", o.build.errorOnTimingMiss},
@@ -90,6 +92,8 @@ TuneOptions optionsFromJson(const Json& j) {
   o.build.workspaceBytes = j.at("workspace");
   o.build.strictRoutes = j.at("strict");
   o.build.timingCacheFile = j.at("timing_cache");
+  o.build.formats = j.value("formats", o.build.formats);
+  o.build.profilingVerbosity = j.value("verbosity", o.build.profilingVerbosity);
   o.build.maxTactics = j.value("max_tactics", -1);
   o.build.avgTiming = j.value("avg_timing", 8);
   o.build.errorOnTimingMiss = j.value("error_on_miss", false);

@@ -130,7 +130,7 @@ class SyntheticBackend : public Backend {
     if (fault == "crash_decide") *static_cast<volatile int*>(nullptr) = 0;  // a first process ignores raise()
     return {Status::kOk, "", world_->decision(route), {}};
   }
-  void writeDefault(const std::string& path) const override { writeEngine("", path); }
+  void writeDefault(const std::string& path) override { writeEngine("", path); }
   void admitKernels(const std::string&) override {}
   Tensors oracle(int set) override {
     ir::Tensor y(ir::DType::kF32, {kElements});

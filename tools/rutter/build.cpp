@@ -61,27 +61,13 @@ std::vector<ITensor*> tensors(const INetworkDefinition& n, bool inputs) {
   return out;
 }
 
-// Memory order of inputs and outputs.
 void setFormats(const std::vector<ITensor*>& all, const std::vector<std::string>& formats, std::string_view flag) {
-  static const std::map<std::string, DataType> kTypes = {
-      {"fp32", DataType::kFLOAT},  {"fp16", DataType::kHALF}, {"bf16", DataType::kBF16},   {"int32", DataType::kINT32},
-      {"int64", DataType::kINT64}, {"int8", DataType::kINT8}, {"uint8", DataType::kUINT8}, {"bool", DataType::kBOOL}};
-  if (formats.empty()) return;
-  if (formats.size() != 1 && formats.size() != all.size())
-    throw UserError("--{}: {} formats for {} tensors; give one for each, or one for all", flag, formats.size(),
-                    all.size());
-  for (size_t i = 0; i < all.size(); i++) {
-    const auto& f = formats[formats.size() == 1 ? 0 : i];
-    const auto colon = f.find(':');
-    auto& t = *all[i];
-    if (colon != f.npos && kTypes.at(f.substr(0, colon)) != t.getType())
-      throw UserError("--{}: '{}' is {} in the model, not {}; types come from the model", flag, t.getName(),
-                      ir::dtypeName(static_cast<ir::DType>(t.getType())), f.substr(0, colon));
-    if (f.substr(colon == f.npos ? 0 : colon + 1) != "hwc") continue;
-    if (t.getDimensions().nbDims < 3)
-      throw UserError("--{}: '{}' has rank {}; hwc needs 3 at least", flag, t.getName(), t.getDimensions().nbDims);
-    t.setAllowedFormats(1u << static_cast<uint32_t>(TensorFormat::kHWC));
-  }
+  std::vector<FormatTensor> infos;
+  for (const auto* t : all)
+    infos.push_back({t->getName(), static_cast<ir::DType>(t->getType()), t->getDimensions().nbDims});
+  for (const auto& name : channelsLast(infos, formats, flag))
+    for (auto* t : all)
+      if (t->getName() == name) t->setAllowedFormats(1u << static_cast<uint32_t>(TensorFormat::kHWC));
 }
 
 void configure(IBuilderConfig& config, IBuilder& builder, const Options& o, const ShapePlan& plan, Errors& errors) {
@@ -227,6 +213,43 @@ void warnIfTunedForOtherShapes(const Session& s) {
 }
 
 }  // namespace
+
+std::vector<std::string> channelsLast(const std::vector<FormatTensor>& all, const std::vector<std::string>& formats,
+                                      std::string_view flag) {
+  static const std::map<std::string, ir::DType> kTypes = {
+      {"fp32", ir::DType::kF32},  {"fp16", ir::DType::kF16}, {"bf16", ir::DType::kBF16}, {"int32", ir::DType::kI32},
+      {"int64", ir::DType::kI64}, {"int8", ir::DType::kI8},  {"uint8", ir::DType::kU8},  {"bool", ir::DType::kBool}};
+  std::vector<std::string> out;
+  if (formats.empty()) return out;
+  if (formats.size() != 1 && formats.size() != all.size())
+    throw UserError("--{}: {} formats for {} tensors; give one for each, or one for all", flag, formats.size(),
+                    all.size());
+  for (size_t i = 0; i < all.size(); i++) {
+    const auto& f = formats[formats.size() == 1 ? 0 : i];
+    const auto colon = f.find(':');
+    const auto& t = all[i];
+    if (colon != f.npos && kTypes.at(f.substr(0, colon)) != t.dtype)
+      throw UserError("--{}: '{}' is {} in the model, not {}; types come from the model", flag, t.name,
+                      ir::dtypeName(t.dtype), f.substr(0, colon));
+    if (f.substr(colon == f.npos ? 0 : colon + 1) != "hwc") continue;
+    if (t.rank < 3) throw UserError("--{}: '{}' has rank {}; hwc needs 3 at least", flag, t.name, t.rank);
+    out.push_back(t.name);
+  }
+  return out;
+}
+
+std::vector<std::string> channelsLastTensors(const ir::Graph& g, const Options& o) {
+  std::vector<std::string> out;
+  for (const bool input : {true, false}) {
+    std::vector<FormatTensor> tensors;
+    for (const auto* v : input ? g.top().inputs : g.top().outputs)
+      tensors.push_back({v->name, v->type.dtype, v->type.known ? static_cast<int>(v->type.rank()) : -1});
+    for (auto& name : channelsLast(tensors, input ? o.build.inputFormats : o.build.outputFormats,
+                                   input ? "inputIOFormats" : "outputIOFormats"))
+      out.push_back(std::move(name));
+  }
+  return out;
+}
 
 std::vector<InputInfo> modelInputs(const ir::Graph& g) {
   std::vector<InputInfo> out;

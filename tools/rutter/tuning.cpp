@@ -55,6 +55,8 @@ tuner::TuneOptions tuneOptions(const Options& o, const std::vector<std::string>&
     if (!ranges.empty()) out.build.profiles.push_back(std::move(ranges));
   }
   out.build.runShapes = plan.run;
+  for (const auto& name : channelsLastTensors(*model.graph, o)) out.build.formats[name] = "hwc";
+  out.build.profilingVerbosity = o.build.profilingVerbosity;
   out.build.isa = o.build.isa;
   out.build.threads = o.inference.cpuThreads;
   out.build.builderOptimizationLevel = o.build.optimizationLevel;

@@ -70,7 +70,16 @@ class Network final : public INetworkDefinition {
   void setErrorRecorder(IErrorRecorder* r) noexcept override { reporter_.setRecorder(r); }
   IErrorRecorder* getErrorRecorder() const noexcept override { return reporter_.recorder(); }
 
-  void take(frontend::Model model);
+  /// What the network was read from: a file, or bytes with the folder of their external data ("": none).
+  struct Source {
+    std::string path;
+    std::shared_ptr<const std::string> bytes;
+    std::string directory;
+  };
+  void take(frontend::Model model, Source source);
+  const Source& source() const { return source_; }
+  /// What was changed since, for processes that read the source again: see TuneOptions::model. "" if nothing was.
+  std::string edits() const;
   ITensor* tensor(ir::Value* v) const;
   ir::Graph* graph() const { return model_.graph.get(); }
   const frontend::Model& model() const { return model_; }
@@ -82,6 +91,9 @@ class Network final : public INetworkDefinition {
   Reporter reporter_;
   std::string name_;
   frontend::Model model_;
+  Source source_;
+  std::vector<std::pair<std::string, ir::Dims>> inputsRead_;  ///< names and extents as read
+  std::vector<ir::Value*> outputsRead_;
   mutable std::unordered_map<ir::Value*, std::unique_ptr<Tensor>> tensors_;
   std::vector<std::unique_ptr<Layer>> layers_;
 };

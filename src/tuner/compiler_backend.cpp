@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/fingerprint.h"
 #include "compiler/compile.h"
+#include "onnx/file.h"
 #include "ops/op.h"
 #include "runtime/context.h"
 #include "tuner/make_inputs.h"
@@ -121,7 +122,13 @@ class CompilerBackend : public Backend {
   void prepare(const Json& options) override {
     o_ = optionsFromJson(options);
     const std::string bytes = options.value("model_bytes", "");
-    model_ = frontend::importFile(bytes.empty() ? o_.model.path : bytes);
+    if (bytes.empty()) {
+      model_ = frontend::importFile(o_.model.path);
+    } else {
+      const auto file = frontend::MappedFile::open(bytes);
+      model_ = frontend::importBytes(std::as_bytes(std::span(file->bytes())),
+                                     {.directory = o_.model.directory, .name = ""}, file);
+    }
     applyEdits();
     for (const auto& p : o_.build.profiles) {
       passes::Profile profile;
@@ -309,12 +316,24 @@ class CompilerBackend : public Backend {
     if (!out) throw DeviceError("cannot write {} ({} bytes)", path, bytes.size());
   }
 
-  // {"outputs": [names]}: outputs marked and unmarked through the API.
+  // See TuneOptions::model: what was renamed, narrowed, marked and unmarked through the API.
   void applyEdits() {
     if (o_.model.edits.empty()) return;
     const Json edits = Json::parse(o_.model.edits, nullptr, false);
     if (!edits.is_object()) throw UserError("the network's edits cannot be read");
     for (const auto& [key, value] : edits.items()) {
+      if (key == "inputs") {
+        const auto& inputs = model_.graph->top().inputs;
+        if (value.size() != inputs.size()) throw UserError("the network's edits are of another model");
+        for (size_t i = 0; i < inputs.size(); i++) {
+          inputs[i]->name = value[i].at("name");
+          const auto dims = value[i].at("dims").get<std::vector<int64_t>>();
+          for (size_t a = 0; a < dims.size() && a < inputs[i]->type.dims.size(); a++)
+            if (dims[a] >= 0) inputs[i]->type.dims[a] = ir::Dim(dims[a]);
+        }
+        model_.hash = hashBytes(model_.hash.hex() + value.dump());
+        continue;
+      }
       if (key != "outputs") throw UserError("edit '{}' of the network cannot be tuned yet", key);
       std::vector<ir::Value*> outputs;
       for (const Json& name : value) {

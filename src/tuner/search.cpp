@@ -132,7 +132,7 @@ void Search::finish(CandidateRecord r, bool fresh) {
     return;
   }
   if (!r.decision.empty() && !r.sameAs) byDecision_.try_emplace(r.decision, r.iter, r.route);
-  Tell t{r.status, r.logRatios, r.layerMs};
+  Tell t{r.status, r.logRatios, r.layerMs, r.error, r.ms};
   known_[r.route] = std::move(r);
   tell(t);
 }
@@ -153,7 +153,7 @@ void Search::noteEvents() {
 
 void Search::oneCandidate(const Ask& ask) {
   if (auto it = known_.find(ask.route); it != known_.end()) {
-    tell({it->second.status, it->second.logRatios, it->second.layerMs});
+    tell({it->second.status, it->second.logRatios, it->second.layerMs, it->second.error, it->second.ms});
     return;
   }
   if (auto it = recorded_.candidates.find(ask.route); it != recorded_.candidates.end())

@@ -21,6 +21,8 @@ struct Tell {
   Status status = Status::kOk;
   std::vector<double> logRatios;  ///< rounds of the ranking process against the default route; above 0 is faster
   std::map<std::string, double> layerMs;  ///< by first origin; empty if it was not wanted
+  std::string error;                      ///< why it is not ok
+  std::optional<double> ms;               ///< median of the measured runs
 };
 
 class Strategy {

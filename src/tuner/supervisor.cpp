@@ -16,6 +16,7 @@
 #include "tuner/cache.h"
 #include "tuner/frames.h"
 #include "tuner/process_runner.h"
+#include "tuner/remote_strategy.h"
 #include "tuner/wire.h"
 #include "tuner/worker.h"
 
@@ -98,6 +99,20 @@ class Host {
         level_ = std::max(level_, f.body.value("level", 1));
     }
     return level_;
+  }
+  // What the host's own strategy says next; nothing if it is gone or wants to stop.
+  std::optional<Json> ask() {
+    tell("ask", Json::object());
+    Frame f;
+    while (level_ == 0) {
+      if (receiveFrame(fd_, -1, f) != Wait::kFrame)
+        level_ = 2;
+      else if (f.type == FrameType::kAnswer)
+        return f.body;
+      else if (f.type == FrameType::kStop)
+        level_ = std::max(level_, f.body.value("level", 1));
+    }
+    return std::nullopt;
   }
   void tell(const char* what, Json body) {
     try {
@@ -243,6 +258,8 @@ Opened openJournal(TuneOptions& o, const Json& about, const Fingerprint& machine
       o.expression = last.value("tuning_expr", "");
       if (const std::string word = last.value("searching_algorithm", "fast"); word == "tune")
         o.search = SearchKind::kTune;
+      else if (word == "user")
+        throw UserError("{} was searched by a program's own strategy: go on with that program", o.cacheFile);
       else
         o.search = parseSearch(word);
     }
@@ -363,6 +380,19 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
   Search search(config, runner, pacer, *opened.journal, listener);
   const std::shared_ptr<const knobs::Registry> own = runner.registry();  // outlives strategies and expressions
   return search.run([&](const BaselineRecord& b) -> std::unique_ptr<Strategy> {
+    if (o.search == SearchKind::kUser)
+      return makeRemoteStrategy(
+          o.expression,
+          [&, own] {
+            std::optional<Json> answer = host.ask();
+            if (answer && answer->at("route").is_string()) try {
+                (*answer)["route"] = knobs::Route::parse(answer->at("route").get<std::string>(), *own).print();
+              } catch (const knobs::RouteError&) {
+                // deciding it will say what is wrong
+              }
+            return answer;
+          },
+          [&](const Json& c) { host.tell("tell", c); });
     if (o.search != SearchKind::kTune) return makeSpecStrategy(o.search, knobs::Expression::parse(o.expression, *own));
     return makeTuneStrategy({own.get(), b.layers, b.knobsRead, o.accuracy.threshold > 0});
   });

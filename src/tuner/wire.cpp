@@ -37,6 +37,7 @@ Json toJson(const TuneOptions& o) {
   for (const IoPair& p : o.pairs) pairs.push_back({{"inputs", p.inputs}, {"refs", p.refOutputs}});
   return {{"model", o.model.path},
           {"edits", o.model.edits},
+          {"directory", o.model.directory},
           {"profiles", profiles},
           {"shapes", o.build.runShapes},
           {"isa", o.build.isa},
@@ -78,6 +79,7 @@ TuneOptions optionsFromJson(const Json& j) {
   TuneOptions o;
   o.model.path = j.at("model");
   o.model.edits = j.at("edits");
+  o.model.directory = j.value("directory", "");
   for (const Json& p : j.at("profiles")) {
     std::map<std::string, ShapeRange> inputs;
     for (const auto& [name, r] : p.items())

@@ -46,6 +46,9 @@ class Backend {
   /// "knobs_read"}}.
   virtual Json describe() const = 0;
   virtual const std::vector<Tensors>& inputs() const = 0;
+  /// Makes up inputs in another way, the `attempt`th (0: as prepare() did). False if there is none, or nothing is made
+  /// up.
+  virtual bool otherInputs(int) { return false; }
   /// References from the user's files, one a set; empty: the oracle's.
   virtual const std::vector<Tensors>& references() const = 0;
   virtual Decision decide(const std::string& route) = 0;

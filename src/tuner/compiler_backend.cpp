@@ -192,6 +192,12 @@ class CompilerBackend : public Backend {
             {"default", {{"decision", default_.hash}, {"build_ms", buildMs_}, {"knobs_read", default_.knobsRead}}}};
   }
   const std::vector<Tensors>& inputs() const override { return inputs_; }
+  bool otherInputs(int attempt) override {
+    if (attempt >= kDraws || (attempt > 0 && !madeUp_)) return false;
+    draw_ = Draw(attempt);
+    makeInputSets();
+    return true;
+  }
   const std::vector<Tensors>& references() const override { return references_; }
 
   Decision decide(const std::string& route) override {
@@ -361,6 +367,9 @@ class CompilerBackend : public Backend {
   }
 
   void makeInputSets() {
+    inputs_.clear();
+    references_.clear();
+    madeUp_ = false;
     auto graph = model_.graph->clone();
     passes::Profile fixed;
     for (const ir::Value* v : graph->top().inputs) fixed[v->name] = passes::ShapeRange::fixed(shapeOf(*v));
@@ -378,7 +387,8 @@ class CompilerBackend : public Backend {
         } else {
           auto rule = rules.find(v->name);
           t.emplace_back(v->name, makeInput(v->name, dtype, dims, rule == rules.end() ? InputRule{} : rule->second,
-                                            o_.seed, int(s)));
+                                            o_.seed, int(s), draw_));
+          madeUp_ = true;
         }
       }
       if (pair)
@@ -421,6 +431,8 @@ class CompilerBackend : public Backend {
   std::map<std::string, std::string> stack_;
   Fingerprint fingerprint_;
   std::vector<Tensors> inputs_, references_;
+  Draw draw_ = Draw::kUsual;
+  bool madeUp_ = false;  // some input is in no file
   std::shared_ptr<runtime::Pool> pool_;
   SteadyClock clock_;
 };

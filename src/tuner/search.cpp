@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "tuner/cache.h"
+#include "tuner/make_inputs.h"
 
 namespace rutter::tuner {
 namespace {
@@ -46,6 +47,11 @@ void Search::takeBaseline() {
     baseline_ = runner_.baseline();
     if (baseline_.status != Status::kInterrupted) append(toJson(baseline_));
   }
+  if (baseline_.inputs > 0)
+    listener_.onMessage(int(Severity::kInfo),
+                        fmt::format("{} as inputs give outputs that are not finite: {} are used instead; real ones, by "
+                                    "--loadInputs, would be better",
+                                    drawText(Draw(0)), drawText(Draw(std::min(baseline_.inputs, kDraws - 1)))));
   switch (baseline_.status) {
     case Status::kOk:
       break;

@@ -95,6 +95,9 @@ class Worker {
     folder_ = f.body.at("folder");
     oracle_ = f.body.at("oracle");
     backend_->prepare(f.body.at("options"));
+    // A worker that replaces another has the inputs of the one before.
+    if (::access((folder_ + "/draw").c_str(), R_OK) == 0)
+      backend_->otherInputs(std::stoi(readWholeFile(folder_ + "/draw")));
     if (Watched w = measureTimes("", kPrepareTimes); w.status != Status::kOk)
       throw DeviceError("timing kernels for the default engine: {}", w.text);
     else if (w.error)
@@ -168,9 +171,13 @@ class Worker {
         replaceFile(fmt::format("{}/standard{}", folder_, s), packTensors(reference.standard[s]));
       }
       replaceFile(folder_ + "/inputs", packTensors(backend_->inputs()[0]));
+      if (r.inputs > 0) replaceFile(folder_ + "/draw", std::to_string(r.inputs));
       sendFrame(fd, FrameType::kEnd, toJson(r));
     });
-    if (w.end) readReference();
+    if (w.end) {
+      if (const int draw = w.end->value("inputs", 0); draw > 0) backend_->otherInputs(draw);
+      readReference();
+    }
     reply(w);
   }
 

@@ -256,6 +256,29 @@ TEST_F(CliProgram, LevelFourTimesOnceAndBuildsTheSameAgain) {
   EXPECT_THAT(slurp(dir_ + "/c"), testing::Not(HasSubstr("\"timing_cache\"")));
 }
 
+TEST_F(CliProgram, SearchesMakeUpInputsOnWhichOutputsAreFinite) {
+  auto tune = [&](const std::string& name, onnxwriter::Strings nodes) {
+    onnxwriter::Model m;
+    m.nodes = std::move(nodes);
+    m.inputs = {onnxwriter::value("x", onnxwriter::kFloat, {"2", "8"})};
+    m.outputs = {onnxwriter::value("y", onnxwriter::kFloat, {"2", "8"})};
+    std::ofstream(dir_ + "/" + name, std::ios::binary) << m.bytes();
+    return run({"--onnx=" + name, "--tuneBuildRoutes=-codegen:vector=[auto|128]", "--saveEngine=" + name + ".engine"});
+  };
+  using onnxwriter::node;
+  auto usual = tune("relu.onnx", {node("Relu", {"x"}, {"y"}, {}, "n")});
+  EXPECT_EQ(usual.code, 0) << usual.err;
+  EXPECT_THAT(usual.out, Not(HasSubstr("not finite")));
+  auto log = tune("log.onnx", {node("Log", {"x"}, {"y"}, {}, "n")});
+  EXPECT_EQ(log.code, 0) << log.err;
+  EXPECT_THAT(log.out, HasSubstr("positive numbers are used instead"));
+  EXPECT_THAT(log.out, HasSubstr("2 / 2 candidates succeeded"));
+  auto never = tune("never.onnx", {node("Sub", {"x", "x"}, {"z"}, {}, "s"), node("Div", {"x", "z"}, {"y"}, {}, "d")});
+  EXPECT_EQ(never.code, 1);
+  EXPECT_THAT(never.err, HasSubstr("output 'y' is not finite on any made-up inputs"));
+  EXPECT_THAT(never.err, HasSubstr("--loadInputs"));
+}
+
 // What a plain build is told reaches a search, its candidates and its winner.
 TEST_F(CliProgram, FormatsAndVerbosityReachTheSearch) {
   onnxwriter::Model m;

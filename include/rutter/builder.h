@@ -80,10 +80,29 @@ class IProgressMonitor {
   virtual ~IProgressMonitor() = default;
 };
 
+/// Times of kernels on one machine, measured by builds at optimization levels 4 and 5. Builds with equal caches make
+/// equal engines. Made by IBuilderConfig::createTimingCache; must outlive the configurations that it is set on.
+class ITimingCache {
+ public:
+  /// The cache as bytes; the caller deletes them. Machine and version are in them.
+  virtual IHostMemory* serialize() const noexcept = 0;
+  /// Takes over times of another cache that this one does not have. \return false if the other is of another machine or
+  /// version and that is not to be ignored.
+  virtual bool combine(ITimingCache const& other, bool ignoreMismatch) noexcept = 0;
+  virtual bool reset() noexcept = 0;  ///< forgets all times
+  /// 32 hexadecimal digits: of machine, version and all times. An engine records the hash of those that it was decided
+  /// by. Valid until the next call on this object.
+  virtual char const* getHash() const noexcept = 0;
+  virtual ~ITimingCache() = default;
+};
+
 enum class MemoryPoolType : int32_t { kWORKSPACE = 0 };
 enum class BuilderFlag : int32_t {
   kDEBUG = 0,          ///< checks the graph after every pass
   kSTRICT_ROUTES = 1,  ///< a wish of the route that no layer takes, or a scope that matches nothing, fails the build
+  kDISABLE_TIMING_CACHE = 2,        ///< levels 4 and 5: every time is measured, none is kept
+  kERROR_ON_TIMING_CACHE_MISS = 3,  ///< levels 4 and 5: a time that the cache lacks fails the build
+  kDISABLE_COMPILATION_CACHE = 4,   ///< kernels of earlier builds are not taken over
 };
 
 /// How to build.
@@ -119,6 +138,24 @@ class IBuilderConfig {
   virtual char const* getIsa() const noexcept = 0;
   virtual void reset() noexcept = 0;  ///< back to the state after creation
   virtual ~IBuilderConfig() = default;
+  // since version 2 of the headers
+  /// 0 to 5, at first 3; above 5 acts as 5, below 0 as 0. Up to 3 tactics are chosen by estimates and nothing is timed;
+  /// 4 and 5 build and time tactics and their tiles for each layer on this machine.
+  virtual void setBuilderOptimizationLevel(int32_t level) noexcept = 0;
+  virtual int32_t getBuilderOptimizationLevel() const noexcept = 0;
+  /// Levels 4 and 5: measurements of each choice, the median of which counts; at first 8, below 1 acts as 1.
+  virtual void setAvgTimingIterations(int32_t avgTiming) noexcept = 0;
+  virtual int32_t getAvgTimingIterations() const noexcept = 0;
+  /// Levels 4 and 5: most choices timed for a layer; -1: by level.
+  virtual void setMaxNbTactics(int32_t maxNbTactics) noexcept = 0;
+  virtual int32_t getMaxNbTactics() const noexcept = 0;
+  /// A cache from ITimingCache::serialize's bytes, or an empty one (null or no bytes). The caller deletes it. \return
+  /// null if the bytes are something else, or torn.
+  virtual ITimingCache* createTimingCache(void const* blob, std::size_t size) const noexcept = 0;
+  /// The cache that builds at levels 4 and 5 read and add to; it must outlive this. \return false if it is of another
+  /// machine or version and that is not to be ignored.
+  virtual bool setTimingCache(ITimingCache const& cache, bool ignoreMismatch) noexcept = 0;
+  virtual ITimingCache const* getTimingCache() const noexcept = 0;  ///< null if none is set
 };
 
 /// Builds engines from networks. One build at a time; kernels emitted by a build serve later builds of the same builder.

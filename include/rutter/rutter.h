@@ -5,4 +5,5 @@
 #include <rutter/types.h>
 #if __has_include(<rutter/builder.h>)
 #include <rutter/builder.h>
+#include <rutter/tuner.h>
 #endif

@@ -5,14 +5,8 @@
 namespace rutter::api {
 namespace {
 
-// What the engine tells about its layers: all, their names, or nothing (a failing layer then has only a number).
-void keepDetail(runtime::fb::PlanT& plan, ProfilingVerbosity verbosity) {
-  if (verbosity == ProfilingVerbosity::kDETAILED) return;
-  for (size_t i = 0; i < plan.layers.size(); i++) {
-    auto bare = std::make_unique<runtime::fb::LayerT>();
-    bare->name = verbosity == ProfilingVerbosity::kNONE ? fmt::format("layer {}", i) : plan.layers[i]->name;
-    plan.layers[i] = std::move(bare);
-  }
+const char* verbosityName(ProfilingVerbosity v) {
+  return v == ProfilingVerbosity::kDETAILED ? "detailed" : v == ProfilingVerbosity::kNONE ? "none" : "layer_names_only";
 }
 
 class Builder final : public IBuilder {
@@ -60,7 +54,9 @@ class Builder final : public IBuilder {
     return reporter_.guard(false, [&] {
       auto& n = static_cast<const Network&>(network);
       if (!n.graph()) throw UserError("the network is empty: parse a model first");
-      compiler::decideModel(n.model(), options(n, static_cast<const BuilderConfig&>(config)));
+      compiler::BuildOptions o = options(n, static_cast<const BuilderConfig&>(config));
+      o.optimizationLevel = std::min(o.optimizationLevel, 3);  // what can be built is no matter of time
+      compiler::decideModel(n.model(), o);
       return true;
     });
   }
@@ -90,6 +86,13 @@ class Builder final : public IBuilder {
     o.threads = threads_;
     o.ioLayouts = n.ioLayouts();
     o.strictRoutes = c.getFlag(BuilderFlag::kSTRICT_ROUTES);
+    o.optimizationLevel = c.getBuilderOptimizationLevel();
+    o.maxTactics = c.getMaxNbTactics();
+    o.avgTiming = c.getAvgTimingIterations();
+    o.errorOnTimingMiss = c.getFlag(BuilderFlag::kERROR_ON_TIMING_CACHE_MISS);
+    if (!c.getFlag(BuilderFlag::kDISABLE_TIMING_CACHE)) o.timings = c.timings();
+    if (o.optimizationLevel >= 4 && o.errorOnTimingMiss && !o.timings)
+      throw UserError("kERROR_ON_TIMING_CACHE_MISS without a timing cache: every time would be missing");
     return o;
   }
   std::string build(INetworkDefinition& network, IBuilderConfig& config) {
@@ -115,16 +118,14 @@ class Builder final : public IBuilder {
       for (const auto& a : lossy) names += (names.empty() ? "" : " ") + knobs::Route({a}, knobs::Registry::builtin()).print();
       logWarning("the route asks for reduced accuracy: {}", names);
     }
-    auto r = compiler::buildEngine(n.model(), o, *cache_);
+    compiler::KernelCache own;
+    auto r = compiler::buildEngine(n.model(), o, c.getFlag(BuilderFlag::kDISABLE_COMPILATION_CACHE) ? own : *cache_);
     if (m && !phase.empty()) m->phaseFinish(phase.c_str());
     for (const std::string& w : r.warnings) logWarning("{}", w);
     if (c.getMemoryPoolLimit(MemoryPoolType::kWORKSPACE) < size_t(r.parts.plan.arena_bytes))
       throw CodedError(ErrorCode::kINVALID_CONFIG, fmt::format("the engine needs {} bytes of activations, the workspace limit is {}",
                                                                r.parts.plan.arena_bytes, c.getMemoryPoolLimit(MemoryPoolType::kWORKSPACE)));
-    r.parts.notes["profiling_verbosity"] = c.getProfilingVerbosity() == ProfilingVerbosity::kDETAILED ? "detailed"
-                                           : c.getProfilingVerbosity() == ProfilingVerbosity::kNONE   ? "none"
-                                                                                                      : "layer_names_only";
-    keepDetail(r.parts.plan, c.getProfilingVerbosity());
+    compiler::keepDetail(r.parts, verbosityName(c.getProfilingVerbosity()));
     return runtime::writeEngine(r.parts);
   }
 

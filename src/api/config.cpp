@@ -84,7 +84,48 @@ void BuilderConfig::reset() noexcept {
     profiles_.clear();
     verbosity_ = ProfilingVerbosity::kLAYER_NAMES_ONLY;
     monitor_ = nullptr;
+    level_ = 3;
+    avgTiming_ = 8;
+    maxTactics_ = -1;
+    timings_ = nullptr;
     return true;
+  });
+}
+ITimingCache* BuilderConfig::createTimingCache(void const* blob, std::size_t size) const noexcept {
+  return reporter_.guard(static_cast<ITimingCache*>(nullptr), [&]() -> ITimingCache* {
+    if (!blob || size == 0) return new TimingCache(reporter_, compiler::TimingCache());
+    return new TimingCache(reporter_, compiler::TimingCache::parse({static_cast<const char*>(blob), size}));
+  });
+}
+bool BuilderConfig::setTimingCache(ITimingCache const& cache, bool ignoreMismatch) noexcept {
+  return reporter_.guard(false, [&] {
+    auto& c = static_cast<const TimingCache&>(cache);
+    if (!ignoreMismatch) c.cache()->requireMatch("the timing cache");
+    timings_ = &c;
+    return true;
+  });
+}
+
+IHostMemory* TimingCache::serialize() const noexcept {
+  return reporter_.guard(static_cast<IHostMemory*>(nullptr),
+                         [&]() -> IHostMemory* { return new HostMemory(cache_->serialize()); });
+}
+bool TimingCache::combine(ITimingCache const& other, bool ignoreMismatch) noexcept {
+  return reporter_.guard(false, [&] {
+    cache_->combine(*static_cast<const TimingCache&>(other).cache(), ignoreMismatch);
+    return true;
+  });
+}
+bool TimingCache::reset() noexcept {
+  return reporter_.guard(false, [&] {
+    cache_->reset();
+    return true;
+  });
+}
+char const* TimingCache::getHash() const noexcept {
+  return reporter_.guard("", [&] {
+    hash_ = cache_->hash().hex();
+    return hash_.c_str();
   });
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "api/objects.h"
 
@@ -95,12 +96,35 @@ void Network::setName(char const* name) noexcept {
     return true;
   });
 }
-void Network::take(frontend::Model model) {
+void Network::take(frontend::Model model, Source source) {
   layers_.clear();
   tensors_.clear();
   model_ = std::move(model);
+  source_ = std::move(source);
+  inputsRead_.clear();
+  for (const ir::Value* v : graph()->top().inputs) inputsRead_.emplace_back(v->name, v->type.dims);
+  outputsRead_ = graph()->top().outputs;
   if (!name_.empty()) graph()->name = name_;
   for (auto& n : graph()->top().nodes) layers_.push_back(std::make_unique<Layer>(*this, n.get()));
+}
+std::string Network::edits() const {
+  nlohmann::ordered_json e = nlohmann::ordered_json::object();
+  const auto& inputs = graph()->top().inputs;
+  bool changed = false;
+  auto list = nlohmann::ordered_json::array();
+  for (size_t i = 0; i < inputs.size(); i++) {
+    std::vector<int64_t> dims;
+    for (const ir::Dim& d : inputs[i]->type.dims) dims.push_back(d.isConstant() ? d.value() : -1);
+    list.push_back({{"name", inputs[i]->name}, {"dims", dims}});
+    changed |= inputs[i]->name != inputsRead_[i].first || inputs[i]->type.dims != inputsRead_[i].second;
+  }
+  if (changed) e["inputs"] = list;
+  if (graph()->top().outputs != outputsRead_) {
+    auto names = nlohmann::ordered_json::array();
+    for (const ir::Value* v : graph()->top().outputs) names.push_back(v->name);
+    e["outputs"] = names;
+  }
+  return e.empty() ? "" : e.dump();
 }
 std::map<std::string, ir::Layout> Network::ioLayouts() const {
   std::map<std::string, ir::Layout> m;

@@ -2,6 +2,7 @@
 // The classes behind the builder half of the public API.
 #include <rutter/builder.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -69,7 +70,16 @@ class Network final : public INetworkDefinition {
   void setErrorRecorder(IErrorRecorder* r) noexcept override { reporter_.setRecorder(r); }
   IErrorRecorder* getErrorRecorder() const noexcept override { return reporter_.recorder(); }
 
-  void take(frontend::Model model);
+  /// What the network was read from: a file, or bytes with the folder of their external data ("": none).
+  struct Source {
+    std::string path;
+    std::shared_ptr<const std::string> bytes;
+    std::string directory;
+  };
+  void take(frontend::Model model, Source source);
+  const Source& source() const { return source_; }
+  /// What was changed since, for processes that read the source again: see TuneOptions::model. "" if nothing was.
+  std::string edits() const;
   ITensor* tensor(ir::Value* v) const;
   ir::Graph* graph() const { return model_.graph.get(); }
   const frontend::Model& model() const { return model_; }
@@ -81,6 +91,9 @@ class Network final : public INetworkDefinition {
   Reporter reporter_;
   std::string name_;
   frontend::Model model_;
+  Source source_;
+  std::vector<std::pair<std::string, ir::Dims>> inputsRead_;  ///< names and extents as read
+  std::vector<ir::Value*> outputsRead_;
   mutable std::unordered_map<ir::Value*, std::unique_ptr<Tensor>> tensors_;
   std::vector<std::unique_ptr<Layer>> layers_;
 };
@@ -96,6 +109,22 @@ class OptimizationProfile final : public IOptimizationProfile {
  private:
   Reporter reporter_;
   std::map<std::string, std::map<OptProfileSelector, std::vector<int64_t>>> shapes_;
+};
+
+class TimingCache final : public ITimingCache {
+ public:
+  TimingCache(const Reporter& reporter, compiler::TimingCache cache)
+      : reporter_(reporter), cache_(std::make_shared<compiler::TimingCache>(std::move(cache))) {}
+  IHostMemory* serialize() const noexcept override;
+  bool combine(ITimingCache const& other, bool ignoreMismatch) noexcept override;
+  bool reset() noexcept override;
+  char const* getHash() const noexcept override;
+  const std::shared_ptr<compiler::TimingCache>& cache() const { return cache_; }
+
+ private:
+  Reporter reporter_;
+  std::shared_ptr<compiler::TimingCache> cache_;
+  mutable std::string hash_;
 };
 
 class BuilderConfig final : public IBuilderConfig {
@@ -123,7 +152,18 @@ class BuilderConfig final : public IBuilderConfig {
   char const* getIsa() const noexcept override { return isa_.c_str(); }
   void reset() noexcept override;
 
+  void setBuilderOptimizationLevel(int32_t level) noexcept override { level_ = std::clamp(level, 0, 5); }
+  int32_t getBuilderOptimizationLevel() const noexcept override { return level_; }
+  void setAvgTimingIterations(int32_t n) noexcept override { avgTiming_ = std::max(n, 1); }
+  int32_t getAvgTimingIterations() const noexcept override { return avgTiming_; }
+  void setMaxNbTactics(int32_t n) noexcept override { maxTactics_ = n > 0 ? n : -1; }
+  int32_t getMaxNbTactics() const noexcept override { return maxTactics_; }
+  ITimingCache* createTimingCache(void const* blob, std::size_t size) const noexcept override;
+  bool setTimingCache(ITimingCache const& cache, bool ignoreMismatch) noexcept override;
+  ITimingCache const* getTimingCache() const noexcept override { return timings_; }
+
   const knobs::Route& route() const { return route_; }
+  std::shared_ptr<compiler::TimingCache> timings() const { return timings_ ? timings_->cache() : nullptr; }
   const std::vector<passes::Profile>& profiles() const { return profiles_; }
 
  private:
@@ -135,6 +175,8 @@ class BuilderConfig final : public IBuilderConfig {
   std::vector<passes::Profile> profiles_;
   ProfilingVerbosity verbosity_ = ProfilingVerbosity::kLAYER_NAMES_ONLY;
   IProgressMonitor* monitor_ = nullptr;
+  int32_t level_ = 3, avgTiming_ = 8, maxTactics_ = -1;
+  const TimingCache* timings_ = nullptr;
 };
 
 }  // namespace rutter::api

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 
 #include "api/objects.h"
 #include "onnx/import.h"
@@ -28,12 +29,18 @@ class Parser final : public onnx::IParser {
  public:
   Parser(Network& network, ILogger* logger) : network_(network), reporter_(logger, network.getErrorRecorder()) {}
   bool parse(void const* data, std::size_t size, char const* path) noexcept override {
-    return attempt([&] { network_.take(import(data, size, path)); });
+    return attempt([&] {
+      if (!data) throw UserError("the model's address is null");
+      Network::Source source{"", std::make_shared<const std::string>(static_cast<const char*>(data), size), directoryOf(path)};
+      // The copy that the graph keeps is also what a tuner's processes read.
+      frontend::Model model = import(source.bytes->data(), size, path, source.bytes);
+      network_.take(std::move(model), std::move(source));
+    });
   }
   bool parseFromFile(char const* path, int32_t) noexcept override {
     return attempt([&] {
       if (!path) throw UserError("the model's path is null");
-      network_.take(frontend::importFile(path));
+      network_.take(frontend::importFile(path), {std::filesystem::absolute(path).string(), nullptr, ""});
     });
   }
   bool supportsModelV2(void const* data, std::size_t size, char const* path) noexcept override {
@@ -47,13 +54,18 @@ class Parser final : public onnx::IParser {
   void clearErrors() noexcept override { errors_.clear(); }
 
  private:
-  static frontend::Model import(void const* data, std::size_t size, char const* path) {
+  static std::string directoryOf(char const* path) {
+    if (!path) return "";
+    const std::string p = path;
+    const size_t slash = p.rfind('/');
+    return slash == std::string::npos ? "." : p.substr(0, slash + 1);
+  }
+  static frontend::Model import(void const* data, std::size_t size, char const* path,
+                                std::shared_ptr<const void> owner = nullptr) {
     if (!data) throw UserError("the model's address is null");
     frontend::ImportOptions o;
-    std::string p = path ? path : "";
-    size_t slash = p.rfind('/');
-    if (path) o.directory = slash == std::string::npos ? "." : p.substr(0, slash + 1);
-    return frontend::importBytes({static_cast<const std::byte*>(data), size}, o);
+    o.directory = directoryOf(path);
+    return frontend::importBytes({static_cast<const std::byte*>(data), size}, o, std::move(owner));
   }
   template <typename F>
   bool attempt(F f) noexcept {

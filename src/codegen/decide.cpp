@@ -13,82 +13,56 @@ namespace {
 using ir::Node;
 using ir::Value;
 
-/// The tactic that the route wants for this kind of problem, or "auto".
-std::string_view wishedTactic(ProblemKind kind, const knobs::LayerKnobs& k) {
-  switch (kind) {
-    case ProblemKind::kConv: return k.get(knob::conv_tactic);
-    case ProblemKind::kGemm: return k.get(knob::gemm_tactic);
-    default: return "auto";
-  }
-}
-void refuseTactic(ProblemKind kind, knobs::LayerKnobs& k, const std::string& reason) {
-  if (kind == ProblemKind::kConv) k.refuse(knob::conv_tactic, reason);
-  if (kind == ProblemKind::kGemm) k.refuse(knob::gemm_tactic, reason);
-}
-
-/// Schedule of a layer's launches and where it may write: the tactic's own choice, unless a knob says otherwise.
-void scheduleLaunches(Layer& layer, const knobs::Route& route) {
-  knobs::LayerKnobs k(route, layer.group.origins, layer.group.anchorOrigin);
+/// Schedule of a layer's launches: the tactic's own choice, unless a knob says otherwise.
+void scheduleLaunches(const Problem& p, const knobs::Route& route, const Group& group, Choice& c) {
+  knobs::LayerKnobs k(route, group.origins, group.anchorOrigin);
   auto schedule = k.get(knob::threads_schedule);
   auto grain = k.get(knob::threads_grain), limit = k.get(knob::threads_limit);
   // Two threads meet in about 2 us; below this work the second one brings less than the meeting costs.
   double serialBelow = double(k.getOr(knob::threads_serial_below, 16384));
-  bool serial = layer.lowered.problem.flops() + layer.lowered.problem.bytes() < serialBelow;
-  for (LaunchSpec& l : layer.lowering.launches) {
+  bool serial = p.flops() + p.bytes() < serialBelow;
+  for (LaunchSpec& l : c.lowering.launches) {
     if (schedule != "auto") l.schedule = schedule == "static" ? 0 : schedule == "interleaved" ? 1 : 2;
     if (grain) l.grain = *grain;
     if (limit) l.maxThreads = l.maxThreads ? std::min(l.maxThreads, int(*limit)) : int(*limit);
     if (serial) l.maxThreads = 1;
   }
-  if (layer.lowered.problem.kind == ProblemKind::kLoop && layer.tactic->allowsInPlace())
-    layer.mayOverwrite = *k.get(knob::memory_in_place);
-  layer.reads.insert(k.reads().begin(), k.reads().end());
+  c.reads.insert(k.reads().begin(), k.reads().end());
 }
 
 /// Chooses and configures; false if no tactic takes the problem (reasons are in layer.refusals).
-bool choose(Layer& layer, const knobs::Route& route, const Target& target, const MachineProfile& machine) {
+bool choose(Layer& layer, const knobs::Route& route, const Target& target, const MachineProfile& machine,
+            TacticTimer* timer) {
   const Problem& p = layer.lowered.problem;
-  knobs::LayerKnobs k(route, layer.group.origins, layer.group.anchorOrigin);
-  std::string_view wish = wishedTactic(p.kind, k);
-  struct Candidate {
-    const Tactic* tactic;
-    Config config;
-    double cost;
-    knobs::LayerKnobs knobs;
+  const LayerRoute r{route, layer.group.origins, layer.group.anchorOrigin};
+  std::vector<Choice> all = choices(p, r, target, machine, layer.refusals);
+  if (all.empty()) return false;
+  const size_t best =
+      size_t(std::min_element(all.begin(), all.end(), [](auto& a, auto& b) { return a.cost < b.cost; }) - all.begin());
+  auto complete = [&](Choice& c) {
+    c.lowering = c.tactic->lower(p, c.config);
+    scheduleLaunches(p, route, layer.group, c);
   };
-  std::vector<Candidate> candidates;
-  bool granted = false;
-  std::string wishReason = "no such tactic for this problem";
-  for (const Tactic* t : target.tactics()) {
-    if (t->kind() != p.kind) continue;
-    if (auto why = t->refuses(p, machine)) {
-      layer.refusals.push_back(fmt::format("tactic {}: {}", t->name(), *why));
-      if (t->name() == wish) wishReason = *why;
-      continue;
-    }
-    knobs::LayerKnobs mine = k;
-    Config c = t->configure(p, machine, mine);
-    c.tactic = t->name();
-    double cost = t->cost(p, c, machine);
-    if (t->name() == wish) {
-      candidates.clear();
-      candidates.push_back({t, std::move(c), cost, std::move(mine)});
-      granted = true;
-      break;
-    }
-    candidates.push_back({t, std::move(c), cost, std::move(mine)});
+  Choice c;
+  if (timer) {
+    c = fastest(layer.lowered, r, std::move(all), best, machine, *timer, complete);
+  } else {
+    c = std::move(all[best]);
+    complete(c);
   }
-  if (candidates.empty()) return false;
-  auto best = std::min_element(candidates.begin(), candidates.end(), [](auto& a, auto& b) { return a.cost < b.cost; });
-  if (wish != "auto" && !granted) refuseTactic(p.kind, best->knobs, wishReason);
-  layer.tactic = best->tactic;
-  layer.config = std::move(best->config);
-  layer.lowering = layer.tactic->lower(p, layer.config);
-  layer.reads = best->knobs.reads();
-  scheduleLaunches(layer, route);
+  layer.tactic = c.tactic;
+  layer.config = std::move(c.config);
+  layer.lowering = std::move(c.lowering);
+  layer.reads = std::move(c.reads);
   const auto& registry = knobs::Registry::builtin();
-  for (const knobs::Refusal& r : best->knobs.refusals())
-    layer.refusals.push_back(fmt::format("{}={}: {}", registry[r.knob].name, r.value, r.reason));
+  for (const auto& [k, v] : c.variation) layer.timed.push_back(fmt::format("{}={}", registry[k].name, v));
+  if (p.kind == ProblemKind::kLoop && layer.tactic->allowsInPlace()) {
+    knobs::LayerKnobs k(route, layer.group.origins, layer.group.anchorOrigin);
+    layer.mayOverwrite = *k.get(knob::memory_in_place);
+    layer.reads.insert(k.reads().begin(), k.reads().end());
+  }
+  for (const knobs::Refusal& f : c.refusals)
+    layer.refusals.push_back(fmt::format("{}={}: {}", registry[f.knob].name, f.value, f.reason));
   return true;
 }
 
@@ -119,7 +93,8 @@ void densifyReferenceOperands(ir::Graph& g, const std::set<const Node*>& referen
 }
 }  // namespace
 
-Decision decide(std::unique_ptr<ir::Graph> graph, const knobs::Route& route, const Target& target, const MachineProfile& machine) {
+Decision decide(std::unique_ptr<ir::Graph> graph, const knobs::Route& route, const Target& target,
+                const MachineProfile& machine, TacticTimer* timer) {
   Decision d;
   d.graph = std::move(graph);
   std::set<const Node*> reference;
@@ -144,7 +119,7 @@ Decision decide(std::unique_ptr<ir::Graph> graph, const knobs::Route& route, con
         Node* culprit = layer.group.anchor ? layer.group.anchor : layer.group.nodes.front();
         try {
           layer.lowered = lowerGroup(*d.graph, layer.group, *d.storage);
-          if (!choose(layer, route, target, machine)) {
+          if (!choose(layer, route, target, machine, timer)) {
             std::string why;
             for (auto& r : layer.refusals) why += (why.empty() ? "" : "; ") + r;
             if (layer.group.anchor && layer.group.all().size() > 1 && alone.insert(culprit).second) {
@@ -183,14 +158,8 @@ Decision decide(std::unique_ptr<ir::Graph> graph, const knobs::Route& route, con
     for (Node* n : l.group.all())
       if (auto it = d.storage->reads().find(n->name); it != d.storage->reads().end()) l.reads.insert(it->second.begin(), it->second.end());
     for (knobs::KnobId id : l.reads) l.knobsRead.push_back(registry[id].name);
-    ByteWriter w;
     if (l.tactic) {
-      w.put(l.lowered.problem.serialize());
-      w.put(l.config.serialize());
-      w.put(l.lowering.serialize());
-      w.put(machine.serialize());
-      w.put(target.emitterId());
-      l.kernelKey = hashBytes(w.bytes());
+      l.kernelKey = kernelKey(l.lowered.problem, l.config, l.lowering, machine, target);
       all.put(l.kernelKey.lo);
       all.put(l.kernelKey.hi);
       all.put(l.mayOverwrite);

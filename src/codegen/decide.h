@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/alternatives.h"
 #include "codegen/group.h"
 #include "codegen/lower.h"
 #include "codegen/storage.h"
@@ -23,7 +24,8 @@ struct Layer {
   std::vector<std::string> knobsRead;  ///< names with dashes
   std::vector<std::string> refusals;   ///< "-gemm:tile_m=28: reason", "tactic conv_direct: reason"
   std::set<knobs::KnobId> reads;
-  Hash128 kernelKey;                ///< of (problem, configuration, lowering, machine profile, emitters)
+  std::vector<std::string> timed;  ///< assignments that levels 4 and 5 chose by time: "-gemm:tile_m=8"
+  Hash128 kernelKey;               ///< of (problem, configuration, lowering, machine profile, emitters)
 };
 
 struct Decision {
@@ -35,6 +37,8 @@ struct Decision {
 };
 
 /// `graph` comes out of the pass pipeline. Nodes without a kernel become reference nodes, with the reason in refusals.
-Decision decide(std::unique_ptr<ir::Graph> graph, const knobs::Route& route, const Target& target, const MachineProfile& machine);
+/// With a timer, tactics and their tiles are chosen by time; without one nothing is timed.
+Decision decide(std::unique_ptr<ir::Graph> graph, const knobs::Route& route, const Target& target,
+                const MachineProfile& machine, TacticTimer* timer = nullptr);
 
 }  // namespace rutter::codegen

@@ -92,6 +92,9 @@ class Target {
 /// The target of a name, loading its library at need ("cpu": librutter_cpu.so beside librutter.so).
 /// UserError if it is unknown, not built, or its library cannot be opened.
 const Target& findTarget(const std::string& name);
+/// Opens a target's library, which registers its target. UserError if it cannot be opened; DeviceError if it was built from
+/// another list of knobs than this library.
+void startTargetLibrary(const std::string& path);
 /// Called by a target's library when it is opened.
 extern "C" void rutterRegisterTarget(const Target* t);
 

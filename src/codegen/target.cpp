@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "codegen/tactic.h"
+#include "knobs/list_hash.h"
 
 namespace rutter::codegen {
 namespace {
@@ -31,16 +32,25 @@ const Target& findTarget(const std::string& name) {
   if (auto it = targets().find(name); it != targets().end()) return *it->second;
   if (name == "cuda") throw UserError("target 'cuda' does not exist in this version; use --target=cpu");
   if (name != "cpu") throw UserError("unknown target '{}'; this version has 'cpu'", name);
-  std::string path = libraryPath("librutter_cpu.so");
-  // Never closed: kernels of the target and LLVM's statics live as long as the process.
-  void* h = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (!h) throw UserError("the CPU compiler cannot be opened: {}; build with -DRUTTER_CPU=ON and install LLVM 19 (./quickstart does)", dlerror());
-  auto start = reinterpret_cast<void (*)()>(dlsym(h, "rutterCpuStart"));
-  RUTTER_CHECK(start, "{} has no rutterCpuStart", path);
-  start();
+  const std::string path = libraryPath("librutter_cpu.so");
+  startTargetLibrary(path);
   auto it = targets().find(name);
   RUTTER_CHECK(it != targets().end(), "{} registered no target", path);
   return *it->second;
+}
+
+void startTargetLibrary(const std::string& path) {
+  // Never closed: kernels of the target and LLVM's statics live as long as the process.
+  void* h = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (!h) throw UserError("the CPU compiler cannot be opened: {}; build with -DRUTTER_CPU=ON and install LLVM 19 (./quickstart does)", dlerror());
+  // Before any of its code sees a knob.
+  auto knobs = static_cast<const uint64_t*>(dlsym(h, "rutterCpuKnobList"));
+  if (!knobs || *knobs != knobs::kListHash)
+    throw DeviceError("{} was built from another list of knobs than librutter.so ({}): install both from one build", path,
+                      libraryPath("librutter.so"));
+  auto start = reinterpret_cast<void (*)()>(dlsym(h, "rutterCpuStart"));
+  RUTTER_CHECK(start, "{} has no rutterCpuStart", path);
+  start();
 }
 
 }  // namespace rutter::codegen

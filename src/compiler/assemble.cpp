@@ -325,6 +325,10 @@ void Assembler::finish() {
   r_.parts.features = CpuFeatures(d_.machine.features);
   r_.parts.target = std::string(d_.target->name());
   r_.parts.versions = {{"rutter", rutterVersion()}, {"emitter", d_.target->emitterId()}};
+  if (!d_.timingHash.empty()) {
+    r_.parts.notes["optimization_level"] = std::to_string(o_.optimizationLevel);
+    r_.parts.notes["timing_cache"] = d_.timingHash;
+  }
   r_.parts.notes["isa"] = d_.machine.isa;
   r_.parts.notes["machine_profile"] = hashBytes(d_.machine.serialize()).hex();
 }

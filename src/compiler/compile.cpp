@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "codegen/memory.h"
 #include "compiler/assemble.h"
+#include "compiler/kernel_timer.h"
 #include "passes/pass.h"
 
 namespace rutter::compiler {
@@ -78,9 +79,27 @@ std::vector<std::string> allOrigins(const ir::Graph& g) {
   for (auto& n : g.top().nodes) names.insert(n->origins.begin(), n->origins.end());
   return {names.begin(), names.end()};
 }
+
+void decideByTime(Decided& d, std::unique_ptr<ir::Graph> graph, const BuildOptions& o, const KernelCache& kernels) {
+  const auto times = o.timings ? o.timings : std::make_shared<TimingCache>();
+  auto tick = [&](int measured) {
+    if (o.progress) o.progress("Time tactics", measured, 0);
+  };
+  KernelTimer timer({o.optimizationLevel, o.maxTactics, o.avgTiming, o.errorOnTimingMiss, tick}, *d.target, d.machine,
+                    *times, kernels);
+  d.decision = codegen::decide(std::move(graph), o.route, *d.target, d.machine, &timer);
+  d.timingHash = times->of(timer.used()).hash().hex();
+  d.timesMeasured = timer.measured();
+  for (const codegen::Layer& l : d.decision.layers) {
+    if (auto it = timer.emitted().find(l.kernelKey); it != timer.emitted().end()) d.emitted.insert(*it);
+    for (const std::string& a : l.timed) logVerbose("layer {}: {} by time", l.group.name, a);
+  }
+  logInfo("Level {}: {} kernels timed, {} times in the timing cache", o.optimizationLevel, timer.measured(),
+          times->size());
+}
 }  // namespace
 
-Decided decideModel(const frontend::Model& model, const BuildOptions& o) {
+Decided decideModel(const frontend::Model& model, const BuildOptions& o, const KernelCache& kernels) {
   Decided d;
   d.target = &codegen::findTarget(o.target);
   d.machine = d.target->profile(o.isa, o.threads);
@@ -91,7 +110,11 @@ Decided decideModel(const frontend::Model& model, const BuildOptions& o) {
   ctx.dump = o.dumpPass;
   ctx.ioLayouts = o.ioLayouts;
   passes::runPipeline(*graph, ctx);
-  d.decision = codegen::decide(std::move(graph), o.route, *d.target, d.machine);
+  if (o.optimizationLevel >= 4) {
+    decideByTime(d, std::move(graph), o, kernels);
+  } else {
+    d.decision = codegen::decide(std::move(graph), o.route, *d.target, d.machine);
+  }
 
   const auto& registry = knobs::Registry::builtin();
   for (const auto& s : knobs::unmatchedScopes(o.route, origins)) d.warnings.push_back(knobs::describe(s, registry));
@@ -127,7 +150,7 @@ Decided decideModel(const frontend::Model& model, const BuildOptions& o) {
 
 BuildResult buildEngine(const frontend::Model& model, const BuildOptions& o, KernelCache& cache) {
   double t = now();
-  Decided d = decideModel(model, o);
+  Decided d = decideModel(model, o, cache);
   double spent = now() - t;
   BuildResult r = buildEngine(model, o, std::move(d), cache);
   r.decideSeconds = spent;
@@ -141,6 +164,10 @@ BuildResult buildEngine(const frontend::Model& model, const BuildOptions& o, Dec
   r.decisionHash = decided.decision.hash;
   const codegen::Target& target = *decided.target;
 
+  for (const auto& [key, k] : decided.emitted) {
+    if (!cache.find(key)) r.kernelsCompiled++;
+    cache.add(key, k);
+  }
   std::vector<std::shared_ptr<const codegen::KernelObject>> objects;  // one a distinct key, in order of first use
   std::map<Hash128, int> index;
   std::vector<std::pair<size_t, const codegen::Layer*>> missing;  // place in objects, layer
@@ -180,6 +207,20 @@ BuildResult buildEngine(const frontend::Model& model, const BuildOptions& o, Dec
   r.linkSeconds = linked - emitted;
   r.assembleSeconds = now() - linked;
   return r;
+}
+
+void keepDetail(runtime::EngineParts& parts, const std::string& verbosity) {
+  const bool names = verbosity == "layer_names_only";
+  if (!names && verbosity != "none" && verbosity != "detailed")
+    throw UserError("'{}' is no detail of layer information: layer_names_only, detailed and none are", verbosity);
+  parts.notes["profiling_verbosity"] = verbosity;
+  if (verbosity == "detailed") return;
+  auto& layers = parts.plan.layers;
+  for (size_t i = 0; i < layers.size(); i++) {
+    auto bare = std::make_unique<runtime::fb::LayerT>();
+    bare->name = names ? layers[i]->name : fmt::format("layer {}", i);
+    layers[i] = std::move(bare);
+  }
 }
 
 }  // namespace rutter::compiler

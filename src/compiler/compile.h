@@ -8,6 +8,7 @@
 
 #include "codegen/decide.h"
 #include "compiler/kernel_cache.h"
+#include "compiler/timing_cache.h"
 #include "knobs/route.h"
 #include "onnx/import.h"
 #include "passes/infer.h"
@@ -22,7 +23,12 @@ struct BuildOptions {
   int threads = 0;                             ///< 0: all usable cores
   int emitThreads = 0;                         ///< that emit kernels during the build; 0: all usable cores
   std::map<std::string, ir::Layout> ioLayouts;  ///< memory order of inputs and outputs that are not row-major
-  bool strictRoutes = false;                   ///< a wish that no layer takes, or a scope that matches nothing, is a UserError
+  bool strictRoutes = false;  ///< a wish that no layer takes, or a scope that matches nothing, is a UserError
+  int optimizationLevel = 3;  ///< 0 to 3 time nothing; 4 and 5 time tactics and their tiles
+  int maxTactics = -1;        ///< levels 4, 5: choices timed for a problem; -1: by level
+  int avgTiming = 8;          ///< levels 4, 5: measurements of a choice, the median of which counts
+  bool errorOnTimingMiss = false;  ///< levels 4, 5: a time that the cache lacks is a UserError
+  std::shared_ptr<TimingCache> timings;  ///< levels 4, 5: read and added to; null: one of this build alone
   std::function<void(std::string_view phase, int step, int steps)> progress;  ///< may throw to cancel
   std::function<void(std::string_view pass, const ir::Graph&)> dumpPass;
 };
@@ -34,8 +40,13 @@ struct Decided {
   const codegen::Target* target = nullptr;
   std::set<knobs::KnobId> reads;      ///< by layers, by passes (nodes that are gone included), by the whole engine
   std::vector<std::string> warnings;  ///< unmatched scopes, wishes that nobody took
+  std::string timingHash;             ///< levels 4, 5: of the times that it was decided by; else empty
+  int timesMeasured = 0;              ///< that the timing cache lacked
+  std::map<Hash128, std::shared_ptr<const codegen::KernelObject>>
+      emitted;  ///< kernels of this decision that were timed
 };
-Decided decideModel(const frontend::Model& model, const BuildOptions& o);
+/// `kernels`: where levels 4 and 5 look up what they time.
+Decided decideModel(const frontend::Model& model, const BuildOptions& o, const KernelCache& kernels = {});
 
 struct BuildResult {
   runtime::EngineParts parts;              ///< weights point into `owners`
@@ -49,5 +60,9 @@ struct BuildResult {
 BuildResult buildEngine(const frontend::Model& model, const BuildOptions& o, KernelCache& cache);
 /// The same from a decision that was made already.
 BuildResult buildEngine(const frontend::Model& model, const BuildOptions& o, Decided decided, KernelCache& cache);
+
+/// What an engine tells about its layers: all ("detailed"), their names ("layer_names_only"), or nothing ("none": a failing
+/// layer then has only a number). UserError for another word.
+void keepDetail(runtime::EngineParts& parts, const std::string& verbosity);
 
 }  // namespace rutter::compiler

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "cpu/emitter.h"
 #include "cpu/tactic.h"
+#include "knobs/list_hash.h"
 
 namespace rutter::cpu {
 
@@ -99,6 +100,10 @@ class CpuTarget final : public codegen::Target {
   std::string disassemble(const codegen::KernelObject& k) const override { return disassembleObject(k.object); }
 };
 }  // namespace
+
+// Compared by the library that opens this one, before anything here runs.
+extern "C" const uint64_t rutterCpuKnobList;
+const uint64_t rutterCpuKnobList = knobs::kListHash;
 
 extern "C" void rutterCpuStart() {
   static const CpuTarget target;

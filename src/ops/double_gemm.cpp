@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/vectorised.h"
+
 namespace rutter::ops {
 namespace {
 constexpr int64_t kTile = 4, kColumns = 512, kDepth = 256;
@@ -56,7 +58,7 @@ void DoubleGemm::run(int64_t n, const FillRow& fill, const TakeRow& take) const 
   }
 }
 
-__attribute__((optimize("O3"))) void addScaled(double* y, double w, const double* x, int64_t n) {
+RUTTER_VECTORISED void addScaled(double* y, double w, const double* x, int64_t n) {
   for (int64_t i = 0; i < n; i++) y[i] += w * x[i];
 }
 

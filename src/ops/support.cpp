@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include "base/vectorised.h"
+
 namespace rutter::ops {
 namespace {
 const char* listOf(Accept set) {
@@ -24,7 +26,7 @@ const char* listOf(Accept set) {
   return "";
 }
 template <typename From, typename T>
-__attribute__((optimize("O3"))) void convert(const Tensor& t, std::vector<T>& v) {
+RUTTER_VECTORISED void convert(const Tensor& t, std::vector<T>& v) {
   for (size_t i = 0; i < v.size(); i++) v[i] = T(at<From>(t, int64_t(i)));
 }
 }  // namespace

@@ -41,12 +41,20 @@ class Backend {
   virtual ~Backend() = default;
 
   // ---- in a worker, which runs no candidate code and no second thread ----
-  /// Parses the model, builds the default engine, makes or reads the input sets. `options`: TuneOptions as JSON.
+  /// Parses the model, makes or reads the input sets. `options`: TuneOptions as JSON.
   virtual void prepare(const Json& options) = 0;
+  virtual void buildDefault() {}
+  /// Decisions are made by time: before buildDefault() (route "") and before decide(), a child is to call
+  /// measureTimes() and what it gives is to be admitted here.
+  virtual bool decidesByTime() const { return false; }
+  virtual void admitTimes(const std::string&) {}
   /// {"model_hash", "model_nodes", "stack": {name: version}, "machine": hash, "default": {"decision", "build_ms",
   /// "knobs_read"}}.
   virtual Json describe() const = 0;
   virtual const std::vector<Tensors>& inputs() const = 0;
+  /// Makes up inputs in another way, the `attempt`th (0: as prepare() did). False if there is none, or nothing is made
+  /// up.
+  virtual bool otherInputs(int) { return false; }
   /// References from the user's files, one a set; empty: the oracle's.
   virtual const std::vector<Tensors>& references() const = 0;
   /// May keep what it decided for a build of the same route in a child that is forked next.
@@ -57,6 +65,8 @@ class Backend {
   virtual void admitKernels(const std::string& blob) = 0;
 
   // ---- in a child ----
+  /// Runs kernels to measure what deciding `route` needs and is not known; "" if all is known. UserError: rejected.
+  virtual std::string measureTimes(const std::string&) { return ""; }
   /// The oracle's outputs for one input set.
   virtual Tensors oracle(int set) = 0;
   /// Builds and writes the engine to a file, which may refer to the default's (see writeDefault). UserError: rejected.

@@ -7,10 +7,12 @@
 #include "base/bytes.h"
 #include "base/fingerprint.h"
 #include "compiler/compile.h"
+#include "onnx/file.h"
 #include "ops/op.h"
 #include "runtime/context.h"
 #include "runtime/engine_split.h"
 #include "tuner/make_inputs.h"
+#include "tuner/memory_order.h"
 #include "tuner/tensor_files.h"
 #include "tuner/wire.h"
 
@@ -23,18 +25,31 @@ std::vector<std::string> strings(const flatbuffers::Vector<flatbuffers::Offset<f
   return out;
 }
 
+// Names, origins and knobs of an engine's layers: the engine itself may not tell them.
+std::vector<LayerTime> layersOf(const runtime::fb::PlanT& plan) {
+  std::vector<LayerTime> out;
+  for (const auto& l : plan.layers) out.push_back({l->name, l->origins, l->knobs_read, 0});
+  return out;
+}
+
 class RuntimeEngine : public LoadedEngine {
  public:
-  RuntimeEngine(std::shared_ptr<const runtime::Engine> engine, std::shared_ptr<runtime::Pool> pool, uint64_t luck)
-      : engine_(std::move(engine)), context_(engine_, std::move(pool), runtime::MemoryPolicy::kUser), luck_(luck) {}
+  RuntimeEngine(std::shared_ptr<const runtime::Engine> engine, std::shared_ptr<runtime::Pool> pool, uint64_t luck,
+                std::vector<LayerTime> layers)
+      : engine_(std::move(engine)),
+        context_(engine_, std::move(pool), runtime::MemoryPolicy::kUser),
+        luck_(luck),
+        layers_(std::move(layers)) {}
 
   void bind(const Tensors& inputs) override {
+    inputs_.clear();
     for (int i = 0; i < engine_->inputs(); i++) {
       const std::string name = engine_->io(i).name()->str();
       const auto it = std::find_if(inputs.begin(), inputs.end(), [&](const auto& t) { return t.first == name; });
       if (it == inputs.end()) throw UserError("no tensor for input '{}'", name);
       context_.setInputShape(i, it->second.shape());
-      context_.setAddress(i, const_cast<void*>(it->second.data()));
+      inputs_.push_back(toMemoryOrder(it->second, order(i)));
+      context_.setAddress(i, const_cast<void*>(inputs_.back().data()));
     }
     const int64_t need = context_.memoryBytes();
     const int64_t offset = int64_t(luck_ % 64) * 64;  // where in its pages the arena lies is a matter of luck
@@ -56,16 +71,18 @@ class RuntimeEngine : public LoadedEngine {
   }
   Tensors outputs() const override {
     Tensors out;
+    int i = engine_->inputs();
     for (const auto& [name, t] : outputs_) {
       ir::Tensor copy(t.dtype(), t.shape());
       if (t.bytes() > 0) std::memcpy(copy.mutableData(), t.data(), size_t(t.bytes()));
-      out.emplace_back(name, std::move(copy));
+      out.emplace_back(name, fromMemoryOrder(copy, order(i++)));
     }
     return out;
   }
   std::vector<LayerTime> profile(int runs) override {
     const auto* layers = engine_->plan().layers();
     const uint32_t n = layers ? layers->size() : 0;
+    const bool told = layers_.size() == n;
     std::vector<std::vector<double>> times(n);
     context_.setProfiling(true);
     for (int r = 0; r < runs; r++) {
@@ -77,7 +94,9 @@ class RuntimeEngine : public LoadedEngine {
     std::vector<LayerTime> out;
     for (uint32_t i = 0; i < n; i++) {
       const auto* l = layers->Get(i);
-      LayerTime t{l->name() ? l->name()->str() : "", strings(l->origins()), strings(l->knobs_read()), 0};
+      LayerTime t =
+          told ? layers_[i]
+               : LayerTime{l->name() ? l->name()->str() : "", strings(l->origins()), strings(l->knobs_read()), 0};
       if (!times[i].empty()) t.ms = median(times[i]);
       out.push_back(std::move(t));
     }
@@ -85,10 +104,17 @@ class RuntimeEngine : public LoadedEngine {
   }
 
  private:
+  std::span<const uint8_t> order(int i) const {
+    const auto* o = engine_->io(i).order();
+    return o ? std::span<const uint8_t>(o->data(), o->size()) : std::span<const uint8_t>();
+  }
+
   std::shared_ptr<const runtime::Engine> engine_;
   runtime::Context context_;
   runtime::Memory memory_;
   uint64_t luck_;
+  std::vector<LayerTime> layers_;
+  std::vector<ir::Tensor> inputs_;
   Tensors outputs_;
 };
 
@@ -97,7 +123,13 @@ class CompilerBackend : public Backend {
   void prepare(const Json& options) override {
     o_ = optionsFromJson(options);
     const std::string bytes = options.value("model_bytes", "");
-    model_ = frontend::importFile(bytes.empty() ? o_.model.path : bytes);
+    if (bytes.empty()) {
+      model_ = frontend::importFile(o_.model.path);
+    } else {
+      const auto file = frontend::MappedFile::open(bytes);
+      model_ = frontend::importBytes(std::as_bytes(std::span(file->bytes())),
+                                     {.directory = o_.model.directory, .name = ""}, file);
+    }
     applyEdits();
     for (const auto& p : o_.build.profiles) {
       passes::Profile profile;
@@ -107,7 +139,33 @@ class CompilerBackend : public Backend {
     build_.isa = o_.build.isa;
     build_.threads = o_.build.threads;
     build_.emitThreads = 1;  // a worker has no second thread
+    readFormats();
     build_.strictRoutes = o_.build.strictRoutes;
+    build_.optimizationLevel = o_.build.builderOptimizationLevel;
+    if (decidesByTime()) {
+      build_.maxTactics = o_.build.maxTactics;
+      build_.avgTiming = o_.build.avgTiming;
+      build_.timings = std::make_shared<compiler::TimingCache>(compiler::TimingCache::read(o_.build.timingCacheFile));
+      build_.errorOnTimingMiss = true;  // what is not known is measured by measureTimes() alone
+    }
+    makeInputSets();
+  }
+
+  bool decidesByTime() const override { return o_.build.builderOptimizationLevel >= 4; }
+  std::string measureTimes(const std::string& route) override {
+    compiler::BuildOptions b = build_;
+    b.route = knobs::Route::parse(route);
+    b.errorOnTimingMiss = o_.build.errorOnTimingMiss;
+    const size_t known = b.timings->size();
+    compiler::decideModel(model_, b, kernels_);
+    return b.timings->size() == known ? "" : b.timings->serialize();
+  }
+  void admitTimes(const std::string& blob) override {
+    build_.timings->combine(compiler::TimingCache::parse(blob), false);
+    build_.timings->write(o_.build.timingCacheFile);
+  }
+
+  void buildDefault() override {
     SteadyClock clock;
     const double begin = clock.now();
     compiler::Decided d = compiler::decideModel(model_, build_);
@@ -117,13 +175,15 @@ class CompilerBackend : public Backend {
     buildMs_ = (clock.now() - begin) * 1000;
     stack_ = result_.parts.versions;
     stack_["model"] = model_.hash.hex();
+    const Json options = toJson(o_);
     stack_["shapes"] = hashBytes(Json{{"p", options.at("profiles")}, {"r", options.at("shapes")}}.dump()).hex();
     fingerprint_ = Fingerprint::ofMachine();
     for (const auto& [name, v] : stack_) fingerprint_.facts[name] = v;
     result_.parts.fingerprint = fingerprint_.text();
+    defaultLayers_ = layersOf(result_.parts.plan);
+    compiler::keepDetail(result_.parts, o_.build.profilingVerbosity);
     const std::vector<Hash128> keys = kernels_.keys();
     admitted_ = {keys.begin(), keys.end()};
-    makeInputSets();
   }
 
   Json describe() const override {
@@ -134,6 +194,12 @@ class CompilerBackend : public Backend {
             {"default", {{"decision", default_.hash}, {"build_ms", buildMs_}, {"knobs_read", default_.knobsRead}}}};
   }
   const std::vector<Tensors>& inputs() const override { return inputs_; }
+  bool otherInputs(int attempt) override {
+    if (attempt >= kDraws || (attempt > 0 && !madeUp_)) return false;
+    draw_ = Draw(attempt);
+    makeInputSets();
+    return true;
+  }
   const std::vector<Tensors>& references() const override { return references_; }
 
   Decision decide(const std::string& route) override {
@@ -147,6 +213,7 @@ class CompilerBackend : public Backend {
   void writeDefault(const std::string& path) override {
     runtime::writeEngineFile(result_.parts, path, false);  // the private folder goes with the search
     standard_ = runtime::WeightIndex(result_.parts, path);
+    layers_[path] = defaultLayers_;
   }
 
   void admitKernels(const std::string& blob) override {
@@ -163,6 +230,7 @@ class CompilerBackend : public Backend {
     }
   }
   std::string newKernels() override {
+    if (!o_.build.keepKernels) return "";
     std::vector<Hash128> fresh;
     for (const Hash128& k : kernels_.keys())
       if (!admitted_.count(k)) fresh.push_back(k);
@@ -202,6 +270,8 @@ class CompilerBackend : public Backend {
     decided_.reset();
     checkWorkspace(r);
     r.parts.fingerprint = fingerprint_.text();
+    layers_[path] = layersOf(r.parts.plan);
+    compiler::keepDetail(r.parts, o_.build.profilingVerbosity);
     const double begin = clock_.now();
     Built out;
     out.hash = runtime::writeSplitEngine(r.parts, standard_, path).hex();
@@ -215,7 +285,9 @@ class CompilerBackend : public Backend {
 
   std::unique_ptr<LoadedEngine> load(const std::string& path, int threads, uint64_t luck) override {
     if (!pool_) pool_ = std::make_shared<runtime::Pool>(runtime::PoolOptions{threads, true});
-    return std::make_unique<RuntimeEngine>(runtime::loadEngineFiles(open(path)), pool_, luck);
+    auto layers = layers_.find(path);
+    return std::make_unique<RuntimeEngine>(runtime::loadEngineFiles(open(path)), pool_, luck,
+                                           layers == layers_.end() ? std::vector<LayerTime>{} : layers->second);
   }
   std::string wholeEngine(const std::string& path) override { return runtime::wholeEngine(open(path)); }
   std::string hashOf(const std::string& path) override {
@@ -253,13 +325,42 @@ class CompilerBackend : public Backend {
       return blob;
     });
   }
+  void readFormats() {
+    for (const auto& [name, format] : o_.build.formats) {
+      const ir::Value* found = nullptr;
+      for (const auto* list : {&model_.graph->top().inputs, &model_.graph->top().outputs})
+        for (const ir::Value* v : *list)
+          if (v->name == name) found = v;
+      if (!found) throw UserError("format of '{}': the model has no such input or output", name);
+      if (format != "hwc") throw UserError("format '{}' of '{}' does not exist; there are chw and hwc", format, name);
+      build_.ioLayouts[name] = ir::Layout::channelsLast(found->type.rank());
+    }
+  }
+  // What a file of a tensor holds, in row-major order.
+  ir::Tensor fromFile(const std::string& path, const WantedTensor& want) const {
+    ir::Tensor t = readTensorFile(path, want);
+    auto layout = build_.ioLayouts.find(want.name);
+    return layout == build_.ioLayouts.end() ? t : fromMemoryOrder(t, layout->second.order);
+  }
 
-  // {"outputs": [names]}: outputs marked and unmarked through the API.
+  // See TuneOptions::model: what was renamed, narrowed, marked and unmarked through the API.
   void applyEdits() {
     if (o_.model.edits.empty()) return;
     const Json edits = Json::parse(o_.model.edits, nullptr, false);
     if (!edits.is_object()) throw UserError("the network's edits cannot be read");
     for (const auto& [key, value] : edits.items()) {
+      if (key == "inputs") {
+        const auto& inputs = model_.graph->top().inputs;
+        if (value.size() != inputs.size()) throw UserError("the network's edits are of another model");
+        for (size_t i = 0; i < inputs.size(); i++) {
+          inputs[i]->name = value[i].at("name");
+          const auto dims = value[i].at("dims").get<std::vector<int64_t>>();
+          for (size_t a = 0; a < dims.size() && a < inputs[i]->type.dims.size(); a++)
+            if (dims[a] >= 0) inputs[i]->type.dims[a] = ir::Dim(dims[a]);
+        }
+        model_.hash = hashBytes(model_.hash.hex() + value.dump());
+        continue;
+      }
       if (key != "outputs") throw UserError("edit '{}' of the network cannot be tuned yet", key);
       std::vector<ir::Value*> outputs;
       for (const Json& name : value) {
@@ -287,6 +388,9 @@ class CompilerBackend : public Backend {
   }
 
   void makeInputSets() {
+    inputs_.clear();
+    references_.clear();
+    madeUp_ = false;
     auto graph = model_.graph->clone();
     passes::Profile fixed;
     for (const ir::Value* v : graph->top().inputs) fixed[v->name] = passes::ShapeRange::fixed(shapeOf(*v));
@@ -300,11 +404,12 @@ class CompilerBackend : public Backend {
         const std::vector<int64_t> dims = fixed.at(v->name).opt;
         const ir::DType dtype = v->type.dtype;
         if (pair && pair->inputs.count(v->name)) {
-          t.emplace_back(v->name, readTensorFile(pair->inputs.at(v->name), {v->name, dtype, dims}));
+          t.emplace_back(v->name, fromFile(pair->inputs.at(v->name), {v->name, dtype, dims}));
         } else {
           auto rule = rules.find(v->name);
           t.emplace_back(v->name, makeInput(v->name, dtype, dims, rule == rules.end() ? InputRule{} : rule->second,
-                                            o_.seed, int(s)));
+                                            o_.seed, int(s), draw_));
+          madeUp_ = true;
         }
       }
       if (pair)
@@ -325,7 +430,7 @@ class CompilerBackend : public Backend {
           else
             want.dims.reset();
         }
-        refs.emplace_back(name, readTensorFile(file, want));
+        refs.emplace_back(name, fromFile(file, want));
       }
       references_.push_back(std::move(refs));
     }
@@ -344,10 +449,14 @@ class CompilerBackend : public Backend {
   runtime::WeightIndex standard_;
   std::map<std::string, std::weak_ptr<const runtime::Blob>> mapped_;
   Decision default_;
+  std::vector<LayerTime> defaultLayers_;
+  std::map<std::string, std::vector<LayerTime>> layers_;  // of engines written by this process and its parent, by file
   double buildMs_ = 0;
   std::map<std::string, std::string> stack_;
   Fingerprint fingerprint_;
   std::vector<Tensors> inputs_, references_;
+  Draw draw_ = Draw::kUsual;
+  bool madeUp_ = false;  // some input is in no file
   std::shared_ptr<runtime::Pool> pool_;
   SteadyClock clock_;
 };

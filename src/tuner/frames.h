@@ -21,11 +21,12 @@ enum class FrameType : uint16_t {
   kLoaded,
   kMeasure,  ///< engines on disk -> kSamples …, kEnd
   kSamples,
-  kEnd,    ///< the outcome
-  kSave,   ///< write an engine -> kEnd
-  kStop,   ///< give up what runs now
-  kEvent,  ///< supervisor to host: something for the listener
-  kError,  ///< an exception: {"kind", "text"}
+  kEnd,     ///< the outcome
+  kSave,    ///< write an engine -> kEnd
+  kStop,    ///< give up what runs now
+  kEvent,   ///< supervisor to host: something for the listener
+  kAnswer,  ///< host to supervisor: what its own strategy answers
+  kError,   ///< an exception: {"kind", "text"}
 };
 
 struct Frame {

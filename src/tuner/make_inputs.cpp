@@ -117,7 +117,41 @@ int64_t high(ir::DType t) {
   }
 }
 
+double drawFloat(Random& random, Draw draw, int set) {
+  const double u = random.unit();
+  switch (draw) {
+    case Draw::kUsual:
+      return 2 * u - 1;
+    case Draw::kSmall:
+      return 0.1 * (2 * u - 1);
+    case Draw::kPositive:
+      return 0.1 + 0.9 * u;
+    case Draw::kOnes:
+      break;
+  }
+  return 1 + set / 8.0;
+}
+
+int64_t drawInt(Random& random, Draw draw, int set, int64_t low, int64_t high) {
+  switch (draw) {
+    case Draw::kUsual:
+      return random.between(low, high);
+    case Draw::kSmall:
+      return random.between(low / 10, high > 1 ? high / 10 : high);
+    case Draw::kPositive:
+      return random.between(1, high);
+    case Draw::kOnes:
+      break;
+  }
+  return std::min<int64_t>(1 + set, high);
+}
+
 }  // namespace
+
+const char* drawText(Draw d) {
+  constexpr const char* kTexts[kDraws] = {"the usual random numbers", "numbers near zero", "positive numbers", "ones"};
+  return kTexts[int(d)];
+}
 
 std::map<std::string, InputRule> inputRules(const ir::Graph& g) {
   std::map<std::string, InputRule> out;
@@ -140,7 +174,7 @@ std::map<std::string, InputRule> inputRules(const ir::Graph& g) {
 }
 
 ir::Tensor makeInput(const std::string& name, ir::DType dtype, const std::vector<int64_t>& dims, const InputRule& rule,
-                     uint64_t seed, int set) {
+                     uint64_t seed, int set, Draw draw) {
   if (dtype == ir::DType::kString)
     throw UserError("input '{}' holds strings, which cannot be made up; give it by --loadInputs", name);
   Random random(hashBytes(name).lo ^ (seed * 0x9e3779b97f4a7c15u) ^ (static_cast<uint64_t>(set) << 56));
@@ -161,9 +195,9 @@ ir::Tensor makeInput(const std::string& name, ir::DType dtype, const std::vector
     else if (rule.kind == InputRule::Kind::kExtent)
       t.setInt(i, random.between(1, std::max<int64_t>(rule.limit - 1, 1)));
     else if (ir::isFloat(dtype))
-      t.setDouble(i, 2 * random.unit() - 1);
+      t.setDouble(i, drawFloat(random, draw, set));
     else
-      t.setInt(i, random.between(low(dtype), high(dtype)));
+      t.setInt(i, drawInt(random, draw, set, low(dtype), high(dtype)));
   }
   return t;
 }

@@ -21,12 +21,23 @@ struct InputRule {
   bool operator==(const InputRule&) const = default;
 };
 
+/// How floats and plain integers are drawn. Some networks are not finite on the usual draw: logarithms and roots of
+/// what is below zero, exponentials and powers of what is large.
+enum class Draw : uint8_t {
+  kUsual,     ///< as InputRule says
+  kSmall,     ///< a tenth of it: floats in [-0.1, 0.1], integers in [-12, 12] ([0, 25])
+  kPositive,  ///< floats in [0.1, 1], integers from 1 up
+  kOnes,      ///< set 0: all 1; set s: 1 + s/8 (integers 1 + s)
+};
+inline constexpr int kDraws = 4;
+const char* drawText(Draw d);  ///< for messages: "numbers near zero"
+
 /// The rule of every input of the graph's top region, from what uses it: integers that index a table lie within it,
 /// integers that only feed Cast, Sub, Mul, Where and comparisons are masks. Types must have been inferred.
 std::map<std::string, InputRule> inputRules(const ir::Graph& g);
 
 /// `set` chooses another draw: sets 0, 1, … of one seed differ; equal arguments give equal bits on every machine.
 ir::Tensor makeInput(const std::string& name, ir::DType dtype, const std::vector<int64_t>& dims, const InputRule& rule,
-                     uint64_t seed, int set);
+                     uint64_t seed, int set, Draw draw = Draw::kUsual);
 
 }  // namespace rutter::tuner

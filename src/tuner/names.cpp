@@ -4,7 +4,7 @@
 
 namespace rutter::tuner {
 namespace {
-constexpr const char* kSearches[] = {"fast", "full", "mixed", "tune"};
+constexpr const char* kSearches[] = {"fast", "full", "mixed", "tune", "user"};
 constexpr const char* kStatuses[] = {"ok", "rejected", "crashed", "hung", "inaccurate", "unstable", "interrupted"};
 }  // namespace
 

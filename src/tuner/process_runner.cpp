@@ -136,7 +136,7 @@ void ProcessRunner::needBaseline() {
 Decision ProcessRunner::decide(const std::string& route) {
   work_ = Work::kCandidate;
   about();
-  Answer a = request(FrameType::kDecide, {{"route", route}}, 60);
+  Answer a = request(FrameType::kDecide, {{"route", route}}, o_.decideSeconds);
   if (a.status != Status::kOk) return {a.status, a.text + " while deciding", "", {}};
   return {parseStatus(a.body.at("status")), a.body.at("error"), a.body.at("hash"),
           a.body.at("knobs_read").get<std::vector<std::string>>()};

@@ -15,6 +15,7 @@ struct RunnerOptions {
   JudgeOptions judge;
   uint64_t seed = 1;
   double buildTimeOut = 0, runTimeOut = 0;
+  double decideSeconds = 60;  ///< most for one decision
   bool keepAll = false;
 };
 

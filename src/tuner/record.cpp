@@ -74,7 +74,8 @@ Json toJson(const BaselineRecord& r) {
           {"run_s", r.runSeconds},
           {"knobs_read", r.knobsRead},
           {"layers", layers},
-          {"machine", r.machine}};
+          {"machine", r.machine},
+          {"inputs", r.inputs}};
 }
 
 BaselineRecord baselineFromJson(const Json& j) {
@@ -90,6 +91,7 @@ BaselineRecord baselineFromJson(const Json& j) {
   read(j, "run_s", r.runSeconds);
   read(j, "knobs_read", r.knobsRead);
   read(j, "machine", r.machine);
+  read(j, "inputs", r.inputs);
   if (auto it = j.find("layers"); it != j.end() && it->is_array())
     for (const Json& l : *it) {
       LayerTime t;

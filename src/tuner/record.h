@@ -33,6 +33,7 @@ struct BaselineRecord {
   std::vector<std::string> knobsRead;   ///< by decisions about the whole model and by layers
   std::vector<LayerTime> layers;
   std::string machine;  ///< hash of the machine profile that heuristics read
+  int inputs = 0;       ///< how inputs were made up: a Draw
 };
 
 struct CandidateRecord {

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "tuner/cache.h"
+#include "tuner/make_inputs.h"
 
 namespace rutter::tuner {
 namespace {
@@ -46,6 +47,11 @@ void Search::takeBaseline() {
     baseline_ = runner_.baseline();
     if (baseline_.status != Status::kInterrupted) append(toJson(baseline_));
   }
+  if (baseline_.inputs > 0)
+    listener_.onMessage(int(Severity::kInfo),
+                        fmt::format("{} as inputs give outputs that are not finite: {} are used instead; real ones, by "
+                                    "--loadInputs, would be better",
+                                    drawText(Draw(0)), drawText(Draw(std::min(baseline_.inputs, kDraws - 1)))));
   switch (baseline_.status) {
     case Status::kOk:
       break;
@@ -135,7 +141,7 @@ void Search::finish(CandidateRecord r, bool fresh) {
     return;
   }
   if (!r.decision.empty() && !r.sameAs) byDecision_.try_emplace(r.decision, r.iter, r.route);
-  Tell t{r.status, r.logRatios, r.layerMs, r.defaultLayerMs};
+  Tell t{r.status, r.logRatios, r.layerMs, r.defaultLayerMs, r.error, r.ms};
   known_[r.route] = std::move(r);
   tell(t);
 }
@@ -157,7 +163,7 @@ void Search::noteEvents() {
 void Search::oneCandidate(const Ask& ask) {
   if (auto it = known_.find(ask.route); it != known_.end()) {
     const CandidateRecord& c = it->second;
-    tell({c.status, c.logRatios, c.layerMs, c.defaultLayerMs});
+    tell({c.status, c.logRatios, c.layerMs, c.defaultLayerMs, c.error, c.ms});
     return;
   }
   if (auto it = recorded_.candidates.find(ask.route); it != recorded_.candidates.end())

@@ -96,7 +96,7 @@ class FastStrategy : public Strategy {
 }  // namespace
 
 std::unique_ptr<Strategy> makeSpecStrategy(SearchKind kind, knobs::Expression e) {
-  RUTTER_CHECK(kind != SearchKind::kTune, "tune is no spec strategy");
+  RUTTER_CHECK(kind <= SearchKind::kMixed, "{} is no spec strategy", searchName(kind));
   if (kind == SearchKind::kFull) return std::make_unique<FullStrategy>(std::move(e));
   return std::make_unique<FastStrategy>(std::move(e), kind == SearchKind::kMixed);
 }

@@ -15,6 +15,7 @@
 #include "tuner/cache.h"
 #include "tuner/frames.h"
 #include "tuner/process_runner.h"
+#include "tuner/remote_strategy.h"
 #include "tuner/wire.h"
 #include "tuner/worker.h"
 
@@ -47,6 +48,20 @@ class Host {
         level_ = std::max(level_, f.body.value("level", 1));
     }
     return level_;
+  }
+  // What the host's own strategy says next; nothing if it is gone or wants to stop.
+  std::optional<Json> ask() {
+    tell("ask", Json::object());
+    Frame f;
+    while (level_ == 0) {
+      if (receiveFrame(fd_, -1, f) != Wait::kFrame)
+        level_ = 2;
+      else if (f.type == FrameType::kAnswer)
+        return f.body;
+      else if (f.type == FrameType::kStop)
+        level_ = std::max(level_, f.body.value("level", 1));
+    }
+    return std::nullopt;
   }
   void tell(const char* what, Json body) {
     try {
@@ -93,6 +108,13 @@ Json shapesOf(const TuneOptions& o) {
   return {{"profiles", toJson(o)["profiles"]}, {"run", o.build.runShapes}};
 }
 
+// What else makes another default engine of the same model.
+Json buildOf(const TuneOptions& o) {
+  const int level = std::min(o.build.builderOptimizationLevel, 5);
+  return {
+      {"level", std::max(level, 3)}, {"isa", o.build.isa}, {"threads", o.build.threads}, {"formats", o.build.formats}};
+}
+
 Json headerOf(const TuneOptions& o, const Json& about, const Fingerprint& machine) {
   std::string line;
   for (const std::string& a : o.argv) line += (line.empty() ? "" : " ") + shellWord(a);
@@ -117,6 +139,7 @@ Json headerOf(const TuneOptions& o, const Json& about, const Fingerprint& machin
       {"model_hash", about.value("model_hash", "")},
       {"fingerprint", machine.facts},
       {"shapes", shapesOf(o)},
+      {"build", buildOf(o)},
       {"seed", o.seed},
       {"started", timeStamp()},
       {"options", toJson(o)}};
@@ -125,8 +148,8 @@ Json headerOf(const TuneOptions& o, const Json& about, const Fingerprint& machin
 // Everything that makes a recorded number mean something else here; each is named.
 std::vector<std::string> headerDifferences(const Json& then, const Json& now) {
   std::vector<std::string> out;
-  for (const char* key :
-       {"model_hash", "tuner_version", "default_build_route", "shapes", "accuracy_algorithm", "accuracy_parameter"}) {
+  for (const char* key : {"model_hash", "tuner_version", "default_build_route", "shapes", "build", "accuracy_algorithm",
+                          "accuracy_parameter"}) {
     if (!then.contains(key) || then[key] == now[key]) continue;  // trtexec's caches lack ours
     if (std::string_view(key) == "default_build_route")
       out.push_back("the knobs or their defaults are others");
@@ -184,6 +207,8 @@ Opened openJournal(TuneOptions& o, const Json& about, const Fingerprint& machine
       o.expression = last.value("tuning_expr", "");
       if (const std::string word = last.value("searching_algorithm", "fast"); word == "tune")
         o.search = SearchKind::kTune;
+      else if (word == "user")
+        throw UserError("{} was searched by a program's own strategy: go on with that program", o.cacheFile);
       else
         o.search = parseSearch(word);
     }
@@ -241,6 +266,8 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
   const double begin = clock.now();
   PrivateFolder folder(temporaryParent(o), kFolderPrefix);
 
+  if (o.build.builderOptimizationLevel >= 4 && o.build.timingCacheFile.empty())
+    o.build.timingCacheFile = o.cacheFile + ".timing";
   RunnerOptions r;
   r.program = program;
   r.folder = folder.path();
@@ -260,6 +287,7 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
   r.buildTimeOut = o.buildTimeOut;
   r.runTimeOut = o.runTimeOut;
   r.keepAll = o.saveAllEngines;
+  if (o.build.builderOptimizationLevel >= 4) r.decideSeconds = 700;  // kernels may have to be timed first
 
   double used = 0;
   auto elapsed = [&] { return used + clock.now() - begin; };
@@ -303,6 +331,19 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
   Search search(config, runner, pacer, *opened.journal, listener);
   const std::shared_ptr<const knobs::Registry> own = runner.registry();  // outlives strategies and expressions
   return search.run([&](const BaselineRecord& b) -> std::unique_ptr<Strategy> {
+    if (o.search == SearchKind::kUser)
+      return makeRemoteStrategy(
+          o.expression,
+          [&, own] {
+            std::optional<Json> answer = host.ask();
+            if (answer && answer->at("route").is_string()) try {
+                (*answer)["route"] = knobs::Route::parse(answer->at("route").get<std::string>(), *own).print();
+              } catch (const knobs::RouteError&) {
+                // deciding it will say what is wrong
+              }
+            return answer;
+          },
+          [&](const Json& c) { host.tell("tell", c); });
     if (o.search != SearchKind::kTune) return makeSpecStrategy(o.search, knobs::Expression::parse(o.expression, *own));
     return makeTuneStrategy({own.get(), b.layers, b.knobsRead, o.accuracy.threshold > 0});
   });

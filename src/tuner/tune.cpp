@@ -15,12 +15,17 @@
 namespace rutter::tuner {
 namespace {
 
-void dispatch(const Json& j, TuneListener& listener) {
+void dispatch(const Json& j, TuneListener& listener, HostStrategy* strategy, int fd) {
   const std::string event = j.at("event");
   const Json& body = j.at("body");
   if (event == "begin") listener.onBegin(body.at("iter"), body.at("route"));
   if (event == "end") listener.onEnd(infoFromJson(body));
   if (event == "progress") listener.onProgress(progressFromJson(body));
+  if (event == "ask") {
+    const std::optional<std::string> route = strategy ? strategy->ask() : std::nullopt;
+    sendFrame(fd, FrameType::kAnswer, {{"route", route ? Json(*route) : Json(nullptr)}});
+  }
+  if (event == "tell" && strategy) strategy->tell(infoFromJson(body));
   if (event == "message") listener.onMessage(body.at("severity"), body.at("text"));
 }
 
@@ -56,8 +61,11 @@ void check(const TuneOptions& o) {
 
 }  // namespace
 
-TuneResult tune(const TuneOptions& options, TuneListener& listener, const std::atomic<int>* stop) {
+TuneResult tune(const TuneOptions& options, TuneListener& listener, const std::atomic<int>* stop,
+                HostStrategy* strategy) {
   check(options);
+  if ((options.search == SearchKind::kUser) != (strategy != nullptr))
+    throw UserError("a search by a strategy of one's own needs one, and others take none");
   const std::string program = options.workerProgram.empty() ? findWorkerProgram() : options.workerProgram;
   Process supervisor = spawnFromHost(program, {"supervisor"});
   struct End {
@@ -94,7 +102,7 @@ TuneResult tune(const TuneOptions& options, TuneListener& listener, const std::a
       case Wait::kFrame:
         break;
     }
-    if (f.type == FrameType::kEvent) dispatch(f.body, listener);
+    if (f.type == FrameType::kEvent) dispatch(f.body, listener, strategy, supervisor.fd);
     if (f.type == FrameType::kError) rethrowError(f.body);
     if (f.type == FrameType::kEnd) return resultFromJson(f.body);
   }

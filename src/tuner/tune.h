@@ -12,8 +12,9 @@
 namespace rutter::tuner {
 
 /// How routes are chosen. kTune is the friendly form `--tune`: the hottest knobs of the default engine's profile.
-enum class SearchKind { kFast, kFull, kMixed, kTune };
-/// "fast", "full", "mixed", "tune".
+/// kUser: a strategy of the calling program's own.
+enum class SearchKind { kFast, kFull, kMixed, kTune, kUser };
+/// "fast", "full", "mixed", "tune", "user".
 const char* searchName(SearchKind kind);
 /// UserError for `auto`, `random`, `evolve` (they do not exist yet) and for unknown words; names what exists.
 SearchKind parseSearch(const std::string& word);
@@ -28,9 +29,12 @@ struct AccuracyOptions {
 
 /// The network: a file (external data is looked for beside it) or bytes, and the edits made through the API.
 struct ModelSource {
-  std::string path;   ///< absolute; "" if only bytes are given
-  std::string bytes;  ///< serialised ModelProto; "" = read `path`
-  std::string edits;  ///< edits made through the API, as the compiler's JSON (see compiler); "" = none
+  std::string path;       ///< absolute; "" if only bytes are given
+  std::string bytes;      ///< serialised ModelProto; "" = read `path`
+  std::string directory;  ///< where external data of `bytes` is looked for; "" = there is none
+  /// Edits made through the API, JSON: {"inputs": [{"name", "dims" (-1: as it is)}] for all of them in their order,
+  /// "outputs": [names]}; "" = none.
+  std::string edits;
 };
 
 /// One dynamic-shape profile: input name -> dims. All three maps have the same names; a static input may be left out.
@@ -42,9 +46,17 @@ struct BuildOptions {
   std::vector<std::map<std::string, ShapeRange>> profiles;  ///< empty: every input is static
   std::map<std::string, std::vector<int64_t>> runShapes;    ///< shapes that are measured; default: opt of profile 0
   std::string isa;                                          ///< "" = the machine's best
-  int threads = 0;                                          ///< CPU threads of the engine; 0 = the process's quota
+  /// Tensor -> "hwc": inputs and outputs that lie channels last in memory. Files of such tensors hold them so, too.
+  std::map<std::string, std::string> formats;
+  std::string profilingVerbosity = "layer_names_only";  ///< of every engine: see compiler::keepDetail
+  int threads = 0;                                      ///< CPU threads of the engine; 0 = the process's quota
+  /// 4, 5: tactics are chosen by time, for the default and for every candidate. The times are kept in timingCacheFile,
+  /// or beside the tuning cache, so that the same route is the same engine at any time of the search.
   int builderOptimizationLevel = 3;
-  int64_t workspaceBytes = -1;  ///< -1 = no limit
+  int maxTactics = -1, avgTiming = 8;  ///< levels 4, 5: see compiler::BuildOptions
+  bool errorOnTimingMiss = false;      ///< levels 4, 5: a route that needs a time which is not known is rejected
+  bool keepKernels = true;             ///< candidates take over kernels that others compiled
+  int64_t workspaceBytes = -1;         ///< -1 = no limit
   bool strictRoutes = false;
   std::string timingCacheFile;
 };
@@ -58,7 +70,7 @@ struct TuneOptions {
   ModelSource model;
   BuildOptions build;
   SearchKind search = SearchKind::kFast;
-  std::string expression;     ///< spec 1.1; unused with kTune
+  std::string expression;     ///< spec 1.1; unused with kTune; with kUser the strategy's name
   double budgetSeconds = -1;  ///< wall time of the whole search, across resumes; <= 0 = none
   int64_t maxCandidates = -1;
   AccuracyOptions accuracy;
@@ -138,10 +150,19 @@ class TuneListener {
   virtual void onMessage(int severity, const std::string& text) {}  ///< severity as base/log.h
 };
 
+/// A strategy in the calling process (kUser); called from the thread that called tune(), must not throw.
+class HostStrategy {
+ public:
+  virtual ~HostStrategy() = default;
+  virtual std::optional<std::string> ask() = 0;  ///< a route, or the end
+  virtual void tell(const CandidateInfo& outcome) = 0;
+};
+
 /// Runs a search to its end. `stop` may be raised at any time (Ctrl-C): at 1 the best so far is confirmed briefly and
 /// saved, at 2 the search ends at once with what is confirmed. UserError for wrong options, files or a model that does
 /// not build; DeviceError if the worker program cannot run or the journal cannot be written.
-TuneResult tune(const TuneOptions& options, TuneListener& listener, const std::atomic<int>* stop = nullptr);
+TuneResult tune(const TuneOptions& options, TuneListener& listener, const std::atomic<int>* stop = nullptr,
+                HostStrategy* strategy = nullptr);
 
 /// What `--continue` needs from an existing cache: its header's argv and expression. UserError if it cannot be read.
 struct CacheHeader {

@@ -37,6 +37,7 @@ Json toJson(const TuneOptions& o) {
   for (const IoPair& p : o.pairs) pairs.push_back({{"inputs", p.inputs}, {"refs", p.refOutputs}});
   return {{"model", o.model.path},
           {"edits", o.model.edits},
+          {"directory", o.model.directory},
           {"profiles", profiles},
           {"shapes", o.build.runShapes},
           {"isa", o.build.isa},
@@ -45,6 +46,12 @@ Json toJson(const TuneOptions& o) {
           {"workspace", o.build.workspaceBytes},
           {"strict", o.build.strictRoutes},
           {"timing_cache", o.build.timingCacheFile},
+          {"formats", o.build.formats},
+          {"verbosity", o.build.profilingVerbosity},
+          {"max_tactics", o.build.maxTactics},
+          {"avg_timing", o.build.avgTiming},
+          {"error_on_miss", o.build.errorOnTimingMiss},
+          {"keep_kernels", o.build.keepKernels},
           {"search", int(o.search)},
           {"expression", o.expression},
           {"budget", o.budgetSeconds},
@@ -72,6 +79,7 @@ TuneOptions optionsFromJson(const Json& j) {
   TuneOptions o;
   o.model.path = j.at("model");
   o.model.edits = j.at("edits");
+  o.model.directory = j.value("directory", "");
   for (const Json& p : j.at("profiles")) {
     std::map<std::string, ShapeRange> inputs;
     for (const auto& [name, r] : p.items())
@@ -86,6 +94,12 @@ TuneOptions optionsFromJson(const Json& j) {
   o.build.workspaceBytes = j.at("workspace");
   o.build.strictRoutes = j.at("strict");
   o.build.timingCacheFile = j.at("timing_cache");
+  o.build.formats = j.value("formats", o.build.formats);
+  o.build.profilingVerbosity = j.value("verbosity", o.build.profilingVerbosity);
+  o.build.maxTactics = j.value("max_tactics", -1);
+  o.build.avgTiming = j.value("avg_timing", 8);
+  o.build.errorOnTimingMiss = j.value("error_on_miss", false);
+  o.build.keepKernels = j.value("keep_kernels", true);
   o.search = SearchKind(j.at("search").get<int>());
   o.expression = j.at("expression");
   o.budgetSeconds = j.at("budget");

@@ -19,6 +19,8 @@ namespace rutter::tuner {
 namespace {
 
 constexpr int kSocket = 3;
+// Seconds in which all kernels of the default, or those that a route adds, must have been timed.
+constexpr double kPrepareTimes = 1500, kRouteTimes = 600;
 
 pid_t numberInProc() {
   char text[32] = {};
@@ -93,6 +95,14 @@ class Worker {
     folder_ = f.body.at("folder");
     oracle_ = f.body.at("oracle");
     backend_->prepare(f.body.at("options"));
+    // A worker that replaces another has the inputs of the one before.
+    if (::access((folder_ + "/draw").c_str(), R_OK) == 0)
+      backend_->otherInputs(std::stoi(readWholeFile(folder_ + "/draw")));
+    if (Watched w = measureTimes("", kPrepareTimes); w.status != Status::kOk)
+      throw DeviceError("timing kernels for the default engine: {}", w.text);
+    else if (w.error)
+      rethrowError(*w.error);
+    backend_->buildDefault();
     backend_->writeDefault(folder_ + "/default.engine");
     readReference();
     Json about = backend_->describe();
@@ -112,13 +122,19 @@ class Worker {
     if (f.type == FrameType::kDecide) {
       Decision d;
       try {
+        const Watched w = measureTimes(f.body.at("route"), kRouteTimes);
+        if (w.error) rethrowError(*w.error);
+        if (w.status != Status::kOk) {
+          d.status = w.status;
+          d.error = w.text + " while timing kernels";
+          return decided(d);
+        }
         d = backend_->decide(f.body.at("route"));
       } catch (const UserError& e) {
         d.status = Status::kRejected;
         d.error = e.what();
       }
-      sendFrame(fd_, FrameType::kDecided,
-                {{"status", statusName(d.status)}, {"error", d.error}, {"hash", d.hash}, {"knobs_read", d.knobsRead}});
+      decided(d);
     }
     if (f.type == FrameType::kBuild) {
       if (f.body.value("baseline", false))
@@ -126,6 +142,23 @@ class Worker {
       else
         candidate(f.body);
     }
+  }
+
+  void decided(const Decision& d) {
+    sendFrame(fd_, FrameType::kDecided,
+              {{"status", statusName(d.status)}, {"error", d.error}, {"hash", d.hash}, {"knobs_read", d.knobsRead}});
+  }
+
+  // Kernels run in a child; only their times come back.
+  Watched measureTimes(const std::string& route, double seconds) {
+    if (!backend_->decidesByTime()) return {};
+    Watched w = inChild({seconds, seconds, seconds, 0}, fd_, [&](int fd) {
+      if (std::string times = backend_->measureTimes(route); !times.empty())
+        sendFrame(fd, FrameType::kKernels, Json::object(), std::move(times));
+      sendFrame(fd, FrameType::kEnd);
+    });
+    if (w.end && !w.kernels.empty()) backend_->admitTimes(w.kernels);
+    return w;
   }
 
   void baseline(const Json& task) {
@@ -138,9 +171,13 @@ class Worker {
         replaceFile(fmt::format("{}/standard{}", folder_, s), packTensors(reference.standard[s]));
       }
       replaceFile(folder_ + "/inputs", packTensors(backend_->inputs()[0]));
+      if (r.inputs > 0) replaceFile(folder_ + "/draw", std::to_string(r.inputs));
       sendFrame(fd, FrameType::kEnd, toJson(r));
     });
-    if (w.end) readReference();
+    if (w.end) {
+      if (const int draw = w.end->value("inputs", 0); draw > 0) backend_->otherInputs(draw);
+      readReference();
+    }
     reply(w);
   }
 

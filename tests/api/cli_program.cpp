@@ -229,6 +229,126 @@ TEST_F(CliProgram, AnEngineTunedForOtherShapesOrAnotherMachineWarns) {
   EXPECT_THAT(with("--cpuMask=" + std::to_string(core)).err, HasSubstr("cores: "));
 }
 
+TEST_F(CliProgram, LevelFourTimesOnceAndBuildsTheSameAgain) {
+  const std::vector<std::string> base{"--onnx=m.onnx", "--skipInference", "--timingCacheFile=t.cache", "--avgTiming=2"};
+  auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), base.begin(), base.end());
+    return run(more);
+  };
+  auto first = with({"--builderOptimizationLevel=4", "--saveEngine=a"});
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_THAT(first.out, testing::Not(HasSubstr("0 kernels timed")));
+  const auto times = slurp(dir_ + "/t.cache");
+  ASSERT_FALSE(times.empty());
+  auto second = with({"--builderOptimizationLevel=4", "--saveEngine=b", "--errorOnTimingCacheMiss"});
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_THAT(second.out, HasSubstr("0 kernels timed"));
+  EXPECT_EQ(slurp(dir_ + "/a"), slurp(dir_ + "/b"));
+  EXPECT_EQ(slurp(dir_ + "/t.cache"), times);
+  EXPECT_THAT(slurp(dir_ + "/a"), HasSubstr("\"timing_cache\""));
+  // Below level 4 the file is not even looked at, and that is said.
+  std::ofstream(dir_ + "/t.cache") << "no cache";
+  auto third = with({"--saveEngine=c"});
+  ASSERT_EQ(third.code, 0) << third.err;
+  for (auto flag : {"--timingCacheFile", "--avgTiming"})
+    EXPECT_THAT(third.err, HasSubstr(std::string(flag) + " has no effect below --builderOptimizationLevel=4"));
+  EXPECT_EQ(slurp(dir_ + "/t.cache"), "no cache");
+  EXPECT_THAT(slurp(dir_ + "/c"), testing::Not(HasSubstr("\"timing_cache\"")));
+}
+
+TEST_F(CliProgram, SearchesMakeUpInputsOnWhichOutputsAreFinite) {
+  auto tune = [&](const std::string& name, onnxwriter::Strings nodes) {
+    onnxwriter::Model m;
+    m.nodes = std::move(nodes);
+    m.inputs = {onnxwriter::value("x", onnxwriter::kFloat, {"2", "8"})};
+    m.outputs = {onnxwriter::value("y", onnxwriter::kFloat, {"2", "8"})};
+    std::ofstream(dir_ + "/" + name, std::ios::binary) << m.bytes();
+    return run({"--onnx=" + name, "--tuneBuildRoutes=-codegen:vector=[auto|128]", "--saveEngine=" + name + ".engine"});
+  };
+  using onnxwriter::node;
+  auto usual = tune("relu.onnx", {node("Relu", {"x"}, {"y"}, {}, "n")});
+  EXPECT_EQ(usual.code, 0) << usual.err;
+  EXPECT_THAT(usual.out, Not(HasSubstr("not finite")));
+  auto log = tune("log.onnx", {node("Log", {"x"}, {"y"}, {}, "n")});
+  EXPECT_EQ(log.code, 0) << log.err;
+  EXPECT_THAT(log.out, HasSubstr("positive numbers are used instead"));
+  EXPECT_THAT(log.out, HasSubstr("2 / 2 candidates succeeded"));
+  auto never = tune("never.onnx", {node("Sub", {"x", "x"}, {"z"}, {}, "s"), node("Div", {"x", "z"}, {"y"}, {}, "d")});
+  EXPECT_EQ(never.code, 1);
+  EXPECT_THAT(never.err, HasSubstr("output 'y' is not finite on any made-up inputs"));
+  EXPECT_THAT(never.err, HasSubstr("--loadInputs"));
+}
+
+// What a plain build is told reaches a search, its candidates and its winner.
+TEST_F(CliProgram, FormatsAndVerbosityReachTheSearch) {
+  onnxwriter::Model m;
+  m.nodes = {onnxwriter::node("Relu", {"x"}, {"y"}, {}, "relu")};
+  m.inputs = {onnxwriter::value("x", onnxwriter::kFloat, {"1", "2", "2", "3"})};
+  m.outputs = {onnxwriter::value("y", onnxwriter::kFloat, {"1", "2", "2", "3"})};
+  std::ofstream(dir_ + "/i.onnx", std::ios::binary) << m.bytes();
+  std::vector<float> logical, channelsLast;
+  for (int i = 0; i < 12; i++) logical.push_back(float(i + 1));
+  for (int p = 0; p < 6; p++)
+    for (int c = 0; c < 2; c++) channelsLast.push_back(logical[size_t(c * 6 + p)]);
+  auto write = [&](const char* name, const std::vector<float>& v) {
+    std::ofstream(dir_ + name, std::ios::binary).write(reinterpret_cast<const char*>(v.data()), 48);
+  };
+  write("/hwc.bin", channelsLast);
+  write("/chw.bin", logical);
+  const std::vector<std::string> base{"--onnx=i.onnx",
+                                      "--tuneBuildRoutes=-codegen:vector=[auto|128]",
+                                      "--saveEngine=i.engine",
+                                      "--inputIOFormats=hwc",
+                                      "--accuracyThreshold=1e-6",
+                                      "--loadInputs=x:hwc.bin",
+                                      "--duration=0",
+                                      "--warmUp=0"};
+  auto tune = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), base.begin(), base.end());
+    return run(more);
+  };
+  auto r = tune(
+      {"--loadRefOutputs=y:chw.bin", "--profilingVerbosity=none", "--exportLayerInfo=l.json", "--exportOutput=o.json"});
+  ASSERT_EQ(r.code, 0) << r.err << r.out;
+  EXPECT_THAT(r.out, HasSubstr("2 / 2 candidates succeeded"));
+  auto o = json::parse(slurp(dir_ + "/o.json"));  // of the winner, which was given the file as it is
+  EXPECT_EQ(o[0]["values"], logical);
+  auto l = json::parse(slurp(dir_ + "/l.json"));
+  EXPECT_THAT(l.dump(), Not(HasSubstr("relu")));
+  // The other way round the reference does not fit: the format was not just ignored.
+  EXPECT_EQ(tune({"--loadRefOutputs=y:hwc.bin"}).code, 1);
+  EXPECT_EQ(tune({"--loadRefOutputs=y:hwc.bin", "--outputIOFormats=hwc", "--profilingVerbosity=detailed",
+                  "--exportLayerInfo=d.json"})
+                .code,
+            0);
+  EXPECT_THAT(slurp(dir_ + "/d.json"), HasSubstr("\"Tactic\""));
+  EXPECT_THAT(tune({"--outputIOFormats=fp16:chw"}).err, HasSubstr("types come from the model"));
+}
+
+TEST_F(CliProgram, SearchesAtLevelFourKeepTheirTimes) {
+  auto tune = [&](std::vector<std::string> more) {
+    std::vector<std::string> args{"--onnx=m.onnx",
+                                  "--tuneBuildRoutes=-pointwise:task_bytes=[auto|4096] -codegen:align_loops=[64|16]",
+                                  "--saveEngine=w", "--builderOptimizationLevel=4", "--avgTiming=2"};
+    args.insert(args.end(), more.begin(), more.end());
+    return run(args);
+  };
+  auto r = tune({});
+  ASSERT_EQ(r.code, 0) << r.err << r.out;
+  EXPECT_THAT(r.out, HasSubstr("3 / 3 candidates succeeded"));
+  ASSERT_FALSE(slurp(dir_ + "/w.tune.jsonl.timing").empty());
+  EXPECT_THAT(slurp(dir_ + "/w"), HasSubstr("\"optimization_level\""));
+  // A build by hand with these times is the search's engine, but for the machine that a tuned engine names.
+  auto again = run({"--onnx=m.onnx", "--skipInference", "--builderOptimizationLevel=4", "--errorOnTimingCacheMiss",
+                    "--timingCacheFile=w.tune.jsonl.timing", "--setBuildRoute=-codegen:align_loops=16"});
+  EXPECT_EQ(again.code, 0) << again.err;
+  // What is missing rejects the candidates that need it.
+  auto missing = tune({"--timingCacheFile=none", "--errorOnTimingCacheMiss"});
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_THAT(missing.err, HasSubstr("timing cache lacks"));
+  EXPECT_THAT(tune({"--noBuilderCache"}).err, HasSubstr("cannot stand beside a search"));
+}
+
 TEST_F(CliProgram, ErrorsAreOneLineAndExitOne) {
   std::ofstream(dir_ + "/empty.onnx");
   std::ofstream(dir_ + "/noise.onnx") << "this is no model";
@@ -251,7 +371,12 @@ TEST_F(CliProgram, ErrorsAreOneLineAndExitOne) {
       {{"--onnx=m.onnx", "--inputIOFormats=fp16:chw"}, "types come from the model"},
       {{"--onnx=m.onnx", "--memPoolSize=workspace:0", "--strictRoutes", "--setBuildRoute=-gemm:tile_m@nobody=8"},
        "nobody"},
-      {{"--onnx=m.onnx", "--builderOptimizationLevel=5"}, "do not exist yet"},
+      {{"--onnx=m.onnx", "--builderOptimizationLevel=4", "--timingCacheFile=m.onnx"}, "no timing cache"},
+      {{"--onnx=m.onnx", "--builderOptimizationLevel=4", "--timingCacheFile=no/such/t"}, "no/such"},
+      {{"--onnx=m.onnx", "--builderOptimizationLevel=5", "--errorOnTimingCacheMiss"}, "needs --timingCacheFile"},
+      {{"--onnx=m.onnx", "--builderOptimizationLevel=5", "--errorOnTimingCacheMiss", "--timingCacheFile=new"},
+       "timing cache lacks"},
+      {{"--onnx=m.onnx", "--noBuilderCache", "--timingCacheFile=new"}, "exclude each other"},
       {{"--onnx=m.onnx", "--useProfile=3"}, "--useProfile=3"},
       {{"--onnx=m.onnx", "--warmUp=1s", "--duration=0", "--iterations=1", "--cpuMask=1000"}, "--cpuMask"},
       {{"--continue", "--tuningCacheFile=absent"}, "absent"},

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -202,6 +203,33 @@ TEST(MakeInput, MasksBeginWithOnes) {
       }
     EXPECT_EQ(zeros > 0, set > 0);
   }
+}
+
+TEST(MakeInput, OtherDrawsKeepWithinTheirBounds) {
+  const InputRule plain;
+  auto range = [&](DType t, Draw d, int set) {
+    ir::Tensor x = makeInput("x", t, {1000}, plain, 1, set, d);
+    double lo = 1e300, hi = -1e300;
+    for (int64_t i = 0; i < x.size(); i++) lo = std::min(lo, x.getDouble(i)), hi = std::max(hi, x.getDouble(i));
+    return std::pair(lo, hi);
+  };
+  for (int set : {0, 1}) {
+    auto [a, b] = range(DType::kF32, Draw::kUsual, set);
+    EXPECT_TRUE(a < -0.9 && b > 0.9 && a >= -1 && b <= 1);
+    auto [c, d] = range(DType::kF32, Draw::kSmall, set);
+    EXPECT_TRUE(c < -0.09 && d > 0.09 && c >= -0.1001 && d <= 0.1001);
+    auto [e, f] = range(DType::kF32, Draw::kPositive, set);
+    EXPECT_TRUE(e >= 0.0999 && e < 0.2 && f > 0.9 && f <= 1);
+    EXPECT_EQ(range(DType::kF32, Draw::kOnes, set), std::pair(1 + set / 8.0, 1 + set / 8.0));
+    EXPECT_GE(range(DType::kI32, Draw::kPositive, set).first, 1);
+    EXPECT_LE(range(DType::kI32, Draw::kSmall, set).second, 12);
+    EXPECT_LE(range(DType::kBool, Draw::kOnes, set).second, 1);
+  }
+  // Indices and masks are right as they are.
+  const InputRule indices{InputRule::Kind::kIndices, 3};
+  ir::Tensor x = makeInput("x", DType::kI64, {100}, indices, 1, 0, Draw::kOnes),
+             y = makeInput("x", DType::kI64, {100}, indices, 1, 0);
+  EXPECT_EQ(std::memcmp(x.data(), y.data(), 800), 0);
 }
 
 }  // namespace

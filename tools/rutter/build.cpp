@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "cli/exports.h"
+#include "compiler/timing_cache.h"
 #include "knobs/route.h"
 
 namespace rutter::cli {
@@ -20,15 +21,6 @@ double peakMiB() {
   rusage u{};
   getrusage(RUSAGE_SELF, &u);
   return static_cast<double>(u.ru_maxrss) / 1024;
-}
-
-void refuseWhatDoesNotExist(const BuildOptions& b) {
-  if (b.optimizationLevel > 3)
-    throw UserError(
-        "--builderOptimizationLevel={}: levels 4 and 5, which time tactics, do not exist yet; use 0 to 3, or --tune",
-        b.optimizationLevel);
-  if (!b.timingCacheFile.empty())
-    throw UserError("--timingCacheFile={}: kernels are not kept between runs yet", b.timingCacheFile);
 }
 
 // Phases of a build in the verbose log; Ctrl-C cancels between two steps.
@@ -69,27 +61,13 @@ std::vector<ITensor*> tensors(const INetworkDefinition& n, bool inputs) {
   return out;
 }
 
-// Memory order of inputs and outputs.
 void setFormats(const std::vector<ITensor*>& all, const std::vector<std::string>& formats, std::string_view flag) {
-  static const std::map<std::string, DataType> kTypes = {
-      {"fp32", DataType::kFLOAT},  {"fp16", DataType::kHALF}, {"bf16", DataType::kBF16},   {"int32", DataType::kINT32},
-      {"int64", DataType::kINT64}, {"int8", DataType::kINT8}, {"uint8", DataType::kUINT8}, {"bool", DataType::kBOOL}};
-  if (formats.empty()) return;
-  if (formats.size() != 1 && formats.size() != all.size())
-    throw UserError("--{}: {} formats for {} tensors; give one for each, or one for all", flag, formats.size(),
-                    all.size());
-  for (size_t i = 0; i < all.size(); i++) {
-    const auto& f = formats[formats.size() == 1 ? 0 : i];
-    const auto colon = f.find(':');
-    auto& t = *all[i];
-    if (colon != f.npos && kTypes.at(f.substr(0, colon)) != t.getType())
-      throw UserError("--{}: '{}' is {} in the model, not {}; types come from the model", flag, t.getName(),
-                      ir::dtypeName(static_cast<ir::DType>(t.getType())), f.substr(0, colon));
-    if (f.substr(colon == f.npos ? 0 : colon + 1) != "hwc") continue;
-    if (t.getDimensions().nbDims < 3)
-      throw UserError("--{}: '{}' has rank {}; hwc needs 3 at least", flag, t.getName(), t.getDimensions().nbDims);
-    t.setAllowedFormats(1u << static_cast<uint32_t>(TensorFormat::kHWC));
-  }
+  std::vector<FormatTensor> infos;
+  for (const auto* t : all)
+    infos.push_back({t->getName(), static_cast<ir::DType>(t->getType()), t->getDimensions().nbDims});
+  for (const auto& name : channelsLast(infos, formats, flag))
+    for (auto* t : all)
+      if (t->getName() == name) t->setAllowedFormats(1u << static_cast<uint32_t>(TensorFormat::kHWC));
 }
 
 void configure(IBuilderConfig& config, IBuilder& builder, const Options& o, const ShapePlan& plan, Errors& errors) {
@@ -107,6 +85,12 @@ void configure(IBuilderConfig& config, IBuilder& builder, const Options& o, cons
   config.setProfilingVerbosity(b.profilingVerbosity == "detailed" ? ProfilingVerbosity::kDETAILED
                                : b.profilingVerbosity == "none"   ? ProfilingVerbosity::kNONE
                                                                   : ProfilingVerbosity::kLAYER_NAMES_ONLY);
+  config.setBuilderOptimizationLevel(b.optimizationLevel);
+  config.setAvgTimingIterations(b.avgTiming);
+  config.setMaxNbTactics(b.maxTactics);
+  if (b.noBuilderCache) config.setFlag(BuilderFlag::kDISABLE_TIMING_CACHE);
+  if (b.noCompilationCache) config.setFlag(BuilderFlag::kDISABLE_COMPILATION_CACHE);
+  if (b.errorOnTimingCacheMiss && b.optimizationLevel >= 4) config.setFlag(BuilderFlag::kERROR_ON_TIMING_CACHE_MISS);
   for (const auto& ranges : plan.profiles) {
     if (ranges.empty()) continue;
     auto* profile = errors.need(builder.createOptimizationProfile(), "a profile could not be created");
@@ -117,6 +101,24 @@ void configure(IBuilderConfig& config, IBuilder& builder, const Options& o, cons
         errors.need(profile->setDimensions(name.c_str(), select, toDims(dims)), "the shapes of a profile were refused");
     if (config.addOptimizationProfile(profile) < 0) errors.raise("a profile was refused");
   }
+}
+
+// The cache of --timingCacheFile, read and set; null if there is none or nothing is timed.
+std::unique_ptr<ITimingCache> readTimings(IBuilderConfig& config, const BuildOptions& b, Errors& errors) {
+  if (b.timingCacheFile.empty() || b.optimizationLevel < 4) return nullptr;
+  const auto bytes = compiler::TimingCache::read(b.timingCacheFile).serialize();
+  std::unique_ptr<ITimingCache> cache(
+      errors.need(config.createTimingCache(bytes.data(), bytes.size()), "the timing cache was refused"));
+  errors.need(config.setTimingCache(*cache, false), "the timing cache was refused");
+  return cache;
+}
+void writeTimings(const ITimingCache* cache, const BuildOptions& b, Console& console) {
+  if (!cache || b.errorOnTimingCacheMiss) return;  // then there is nothing new
+  std::unique_ptr<IHostMemory> bytes(cache->serialize());
+  if (!bytes) return;
+  const auto times = compiler::TimingCache::parse({static_cast<const char*>(bytes->data()), bytes->size()});
+  times.write(b.timingCacheFile);
+  console.info(fmt::format("Timing cache: {} times in {}", times.size(), b.timingCacheFile));
 }
 
 void createRuntime(Session& s, const Options& o) {
@@ -135,7 +137,6 @@ std::map<std::string, tuner::InputRule> rulesFor(const Options& o, const INetwor
 }
 
 void buildFromModel(Session& s, const Options& o) {
-  refuseWhatDoesNotExist(o.build);
   auto& console = s.console;
   const double start = seconds();
   std::unique_ptr<IBuilder> builder(s.errors.need(createInferBuilder(s.logger), "the builder could not be created"));
@@ -166,12 +167,14 @@ void buildFromModel(Session& s, const Options& o) {
   std::unique_ptr<IBuilderConfig> config(
       s.errors.need(builder->createBuilderConfig(), "the configuration could not be created"));
   configure(*config, *builder, o, plan, s.errors);
+  const auto timings = readTimings(*config, o.build, s.errors);
   BuildMonitor monitor(console);
   config->setProgressMonitor(&monitor);
   Interrupts interrupts;
   const double begin = seconds();
-  std::unique_ptr<IHostMemory> bytes(
-      s.errors.need(builder->buildSerializedNetwork(*network, *config), "the build failed"));
+  std::unique_ptr<IHostMemory> bytes(builder->buildSerializedNetwork(*network, *config));
+  writeTimings(timings.get(), o.build, console);  // also of a build that was interrupted: times are dear
+  s.errors.need(bytes.get(), "the build failed");
   console.info(fmt::format("Engine built in {:.4g} sec.", seconds() - begin));
   console.info(fmt::format("Created engine with size: {:.4g} MiB", static_cast<double>(bytes->size()) / (1 << 20)));
   console.info(fmt::format("Peak memory of the build: {:.0f} MiB", peakMiB()));
@@ -210,6 +213,43 @@ void warnIfTunedForOtherShapes(const Session& s) {
 }
 
 }  // namespace
+
+std::vector<std::string> channelsLast(const std::vector<FormatTensor>& all, const std::vector<std::string>& formats,
+                                      std::string_view flag) {
+  static const std::map<std::string, ir::DType> kTypes = {
+      {"fp32", ir::DType::kF32},  {"fp16", ir::DType::kF16}, {"bf16", ir::DType::kBF16}, {"int32", ir::DType::kI32},
+      {"int64", ir::DType::kI64}, {"int8", ir::DType::kI8},  {"uint8", ir::DType::kU8},  {"bool", ir::DType::kBool}};
+  std::vector<std::string> out;
+  if (formats.empty()) return out;
+  if (formats.size() != 1 && formats.size() != all.size())
+    throw UserError("--{}: {} formats for {} tensors; give one for each, or one for all", flag, formats.size(),
+                    all.size());
+  for (size_t i = 0; i < all.size(); i++) {
+    const auto& f = formats[formats.size() == 1 ? 0 : i];
+    const auto colon = f.find(':');
+    const auto& t = all[i];
+    if (colon != f.npos && kTypes.at(f.substr(0, colon)) != t.dtype)
+      throw UserError("--{}: '{}' is {} in the model, not {}; types come from the model", flag, t.name,
+                      ir::dtypeName(t.dtype), f.substr(0, colon));
+    if (f.substr(colon == f.npos ? 0 : colon + 1) != "hwc") continue;
+    if (t.rank < 3) throw UserError("--{}: '{}' has rank {}; hwc needs 3 at least", flag, t.name, t.rank);
+    out.push_back(t.name);
+  }
+  return out;
+}
+
+std::vector<std::string> channelsLastTensors(const ir::Graph& g, const Options& o) {
+  std::vector<std::string> out;
+  for (const bool input : {true, false}) {
+    std::vector<FormatTensor> tensors;
+    for (const auto* v : input ? g.top().inputs : g.top().outputs)
+      tensors.push_back({v->name, v->type.dtype, v->type.known ? static_cast<int>(v->type.rank()) : -1});
+    for (auto& name : channelsLast(tensors, input ? o.build.inputFormats : o.build.outputFormats,
+                                   input ? "inputIOFormats" : "outputIOFormats"))
+      out.push_back(std::move(name));
+  }
+  return out;
+}
 
 std::vector<InputInfo> modelInputs(const ir::Graph& g) {
   std::vector<InputInfo> out;

@@ -32,6 +32,18 @@ std::vector<InputInfo> modelInputs(const ir::Graph& g);
 /// Reads the model and says what it is.
 frontend::Model readModel(const std::string& path, Console& console);
 
+struct FormatTensor {
+  std::string name;
+  ir::DType dtype;
+  int rank;
+};
+/// The tensors that --inputIOFormats or --outputIOFormats (`flag`) lays channels last. UserError for a count, a type or
+/// a rank that does not fit.
+std::vector<std::string> channelsLast(const std::vector<FormatTensor>& tensors, const std::vector<std::string>& formats,
+                                      std::string_view flag);
+/// The same for both flags and a model that was read.
+std::vector<std::string> channelsLastTensors(const ir::Graph& g, const Options& o);
+
 /// Builds or loads, saves if asked for, and logs times and sizes. Sets all of the session.
 void prepareEngine(Session& s, const Options& o);
 /// Loads an engine file into the session.

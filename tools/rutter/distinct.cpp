@@ -24,6 +24,9 @@ Distinct countDistinct(const frontend::Model& model, const knobs::Expression& e,
     b.target = o.build.target;
     b.isa = o.build.isa;
     b.threads = o.inference.cpuThreads;
+    for (const auto& name : channelsLastTensors(*model.graph, o))
+      for (const auto& v : model.graph->values())
+        if (v->name == name) b.ioLayouts[name] = ir::Layout::channelsLast(v->type.rank());
     const bool full = o.tuning.search == "full";
     const uint64_t n = full ? e.fullCount().small().value_or(UINT64_MAX) : e.fastCount();
     std::set<Hash128> seen;

@@ -34,6 +34,7 @@ void setAffinity(const std::vector<int>& cpus) {
 void checkOutputs(const Options& o) {
   const auto& r = o.reporting;
   for (const auto& [flag, path] : {std::pair{"saveEngine", o.model.saveEngine},
+                                   {"timingCacheFile", o.build.timingCacheFile},
                                    {"exportTimes", r.exportTimes},
                                    {"exportOutput", r.exportOutput},
                                    {"exportProfile", r.exportProfile},

@@ -55,12 +55,18 @@ tuner::TuneOptions tuneOptions(const Options& o, const std::vector<std::string>&
     if (!ranges.empty()) out.build.profiles.push_back(std::move(ranges));
   }
   out.build.runShapes = plan.run;
+  for (const auto& name : channelsLastTensors(*model.graph, o)) out.build.formats[name] = "hwc";
+  out.build.profilingVerbosity = o.build.profilingVerbosity;
   out.build.isa = o.build.isa;
   out.build.threads = o.inference.cpuThreads;
   out.build.builderOptimizationLevel = o.build.optimizationLevel;
   if (o.build.workspaceBytes) out.build.workspaceBytes = static_cast<int64_t>(*o.build.workspaceBytes);
   out.build.strictRoutes = o.build.strictRoutes;
   out.build.timingCacheFile = absolutePath(o.build.timingCacheFile);
+  out.build.maxTactics = o.build.maxTactics;
+  out.build.avgTiming = o.build.avgTiming;
+  out.build.errorOnTimingMiss = o.build.errorOnTimingCacheMiss;
+  out.build.keepKernels = !o.build.noCompilationCache;
 
   if (t.expression || t.expressionFile) {
     const auto expression = readExpression(t);
@@ -235,9 +241,15 @@ std::vector<std::string> tuningSummary(const tuner::TuneResult& r, const Options
   if (!r.cachePath.empty())
     out.push_back(fmt::format("Record: {}; go on: rutter --continue --tuningCacheFile={}", r.cachePath,
                               shellJoin({r.cachePath})));
-  if (r.outcome == Outcome::kImproved)
-    out.push_back("The same engine again: rutter " +
-                  shellJoin({"--onnx=" + o.model.onnx, "--setBuildRoute=" + r.route}));
+  if (r.outcome == Outcome::kImproved) {
+    std::vector<std::string> again{"--onnx=" + o.model.onnx, "--setBuildRoute=" + r.route};
+    if (o.build.optimizationLevel >= 4) {
+      again.push_back(fmt::format("--builderOptimizationLevel={}", o.build.optimizationLevel));
+      again.push_back("--timingCacheFile=" +
+                      (o.build.timingCacheFile.empty() ? r.cachePath + ".timing" : o.build.timingCacheFile));
+    }
+    out.push_back("The same engine again: rutter " + shellJoin(again));
+  }
   return out;
 }
 

@@ -21,6 +21,8 @@ constexpr Exclusion kExclusions[] = {
     {Flag::k_loadEngine, Flag::k_setBuildRoute, "a route has no effect on an engine that is built already"},
     {Flag::k_loadRefOutputs, Flag::k_skipInference, "outputs are compared by running the engine"},
     {Flag::k_tune, Flag::k_tuningTimeOut, "both give the budget"},
+    {Flag::k_noBuilderCache, Flag::k_timingCacheFile, "one keeps no times, the other is where they are kept"},
+    {Flag::k_noBuilderCache, Flag::k_errorOnTimingCacheMiss, "without a timing cache every time is missing"},
     {Flag::k_timeDeserialize, Flag::k_skipInference, "one loads the engine 20 times, the other never"},
 };
 
@@ -28,6 +30,10 @@ constexpr Exclusion kExclusions[] = {
 constexpr Flag kTuningOnly[] = {
     Flag::k_tuningSearch, Flag::k_tuningCacheFile, Flag::k_tuningTimeOut, Flag::k_dryRun,        Flag::k_saveAllEngines,
     Flag::k_buildTimeOut, Flag::k_runTimeOut,      Flag::k_minGain,       Flag::k_maxCandidates,
+};
+constexpr Flag kTimingOnly[] = {
+    Flag::k_timingCacheFile, Flag::k_noBuilderCache, Flag::k_errorOnTimingCacheMiss,
+    Flag::k_maxTactics,      Flag::k_avgTiming,
 };
 constexpr Flag kWithContinue[] = {
     Flag::k_continue, Flag::k_tuningCacheFile, Flag::k_tuneBuildRoutes, Flag::k_tuneBuildRouteFile,
@@ -80,6 +86,20 @@ void checkTuning(const CommandLine& line, const Options& o, std::vector<std::str
   }
 }
 
+void checkTiming(const CommandLine& line, const Options& o, std::vector<std::string>& warnings) {
+  if (o.build.optimizationLevel < 4) {
+    for (Flag f : kTimingOnly)
+      if (line.given(f))
+        warnings.push_back(
+            fmt::format("--{} has no effect below --builderOptimizationLevel=4: nothing is timed", info(f).name));
+  } else if (o.build.noBuilderCache && o.tuning.active()) {
+    throw UserError(
+        "--noBuilderCache cannot stand beside a search at level 4 or 5: a route must be the same engine throughout it");
+  } else if (o.build.errorOnTimingCacheMiss && o.build.timingCacheFile.empty()) {
+    throw UserError("--errorOnTimingCacheMiss needs --timingCacheFile=PATH: without it every time is missing");
+  }
+}
+
 void checkAccuracy(const CommandLine& line, const Options& o) {
   const auto& i = o.inference;
   if (line.given(Flag::k_loadRefOutputs) && !(i.accuracyThreshold > 0))
@@ -99,6 +119,7 @@ void checkConflicts(const CommandLine& line, const Options& o, std::vector<std::
       throw UserError("--{} and --{} exclude each other: {}", info(x.a).name, info(x.b).name, x.why);
   checkContinue(line);
   checkTuning(line, o, warnings);
+  checkTiming(line, o, warnings);
   checkAccuracy(line, o);
   const auto& m = o.model;
   if (m.onnx.empty() && m.loadEngine.empty() && m.check.empty() && !o.tuning.resume &&

@@ -243,7 +243,7 @@ BuildOptions readBuild(const CommandLine& line, std::vector<std::string>& warnin
   BuildOptions b;
   b.profiles = readProfiles(line, warnings);
   b.optimizationLevel = readInt(line, Flag::k_builderOptimizationLevel, b.optimizationLevel);
-  b.timingCacheFile = line.text(Flag::k_timingCacheFile);
+  b.timingCacheFile = expandHome(line.text(Flag::k_timingCacheFile));
   b.noBuilderCache = line.has(Flag::k_noBuilderCache);
   b.noCompilationCache = line.has(Flag::k_noCompilationCache);
   b.errorOnTimingCacheMiss = line.has(Flag::k_errorOnTimingCacheMiss);

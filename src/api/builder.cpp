@@ -43,9 +43,9 @@ class Builder final : public IBuilder {
       std::string bytes = build(network, config);
       if (!runtime_) {
         runtime_.reset(createInferRuntime(*reporter_.logger()));
-        if (runtime_ && threads_ > 0) runtime_->setMaxThreads(threads_);
       }
       if (!runtime_) throw InternalError("no runtime");
+      runtime_->setMaxThreads(threads_ > 0 ? threads_ : usableThreads());
       runtime_->setErrorRecorder(reporter_.recorder());
       return runtime_->deserializeEngine(bytes.data(), bytes.size());
     });
@@ -86,6 +86,7 @@ class Builder final : public IBuilder {
     o.threads = threads_;
     o.ioLayouts = n.ioLayouts();
     o.strictRoutes = c.getFlag(BuilderFlag::kSTRICT_ROUTES);
+    o.verify = c.getFlag(BuilderFlag::kDEBUG);
     o.optimizationLevel = c.getBuilderOptimizationLevel();
     o.maxTactics = c.getMaxNbTactics();
     o.avgTiming = c.getAvgTimingIterations();
@@ -122,9 +123,11 @@ class Builder final : public IBuilder {
     auto r = compiler::buildEngine(n.model(), o, c.getFlag(BuilderFlag::kDISABLE_COMPILATION_CACHE) ? own : *cache_);
     if (m && !phase.empty()) m->phaseFinish(phase.c_str());
     for (const std::string& w : r.warnings) logWarning("{}", w);
-    if (c.getMemoryPoolLimit(MemoryPoolType::kWORKSPACE) < size_t(r.parts.plan.arena_bytes))
-      throw CodedError(ErrorCode::kINVALID_CONFIG, fmt::format("the engine needs {} bytes of activations, the workspace limit is {}",
-                                                               r.parts.plan.arena_bytes, c.getMemoryPoolLimit(MemoryPoolType::kWORKSPACE)));
+    const size_t needs = size_t(compiler::workspaceBytes(r, o.threads));
+    if (const size_t limit = c.getMemoryPoolLimit(MemoryPoolType::kWORKSPACE); limit < needs)
+      throw CodedError(
+          ErrorCode::kINVALID_CONFIG,
+          fmt::format("the engine needs {} bytes of activations and scratch, the workspace limit is {}", needs, limit));
     compiler::keepDetail(r.parts, verbosityName(c.getProfilingVerbosity()));
     return runtime::writeEngine(r.parts);
   }

@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "codegen/pointwise.h"
+#include "runtime/attrs.h"
 
 namespace rutter::codegen {
 namespace {
@@ -74,21 +75,28 @@ void densifyReferenceOperands(ir::Graph& g, const std::set<const Node*>& referen
     if (!reference.count(n.get())) continue;
     for (size_t i = 0; i < n->inputs.size(); i++) {
       Value* v = n->inputs[i];
-      if (!v || v->constant || !v->producer) continue;
-      bool copied = v->producer->op == "LayoutCast" && v->type.layout.isRowMajor();
-      if (copied || reference.count(v->producer)) continue;
-      if (!isViewOp(*v->producer) && v->type.layout.isRowMajor() && v->users.size() == 1) continue;
+      if (!v || v->constant) continue;
+      const Node* from = v->producer;  // null: an input of the model, dense in the layout that the caller asked for
+      if (!from && v->type.layout.isRowMajor()) continue;
+      bool copied = from && from->op == "LayoutCast" && v->type.layout.isRowMajor();
+      if (copied || (from && reference.count(from))) continue;
+      if (from && !isViewOp(*from) && v->type.layout.isRowMajor() && v->users.size() == 1) continue;
       ir::Type t = v->type;
       t.layout = {};
       Value* c = g.makeValue(v->name + ".dense", t);
       Node* copy = g.makeNode(g.top(), "LayoutCast", {v}, {c}, n.get());
       copy->domain = "rutter";
       copy->name = c->name;
-      copy->origins = v->producer->origins;
+      copy->origins = from ? from->origins : n->origins;
       g.setInput(n.get(), i, c);
     }
-    for (Value* v : n->outputs)
-      if (v) v->type.layout = {};
+    for (Value* v : n->outputs) {
+      if (!v) continue;
+      if (g.isOutput(v) && !v->type.layout.isRowMajor())
+        throw UserError("output '{}' can only be row-major: it is made by {} ({}), which has no kernel", v->name, n->name,
+                        n->op);
+      v->type.layout = {};
+    }
   }
 }
 }  // namespace
@@ -177,7 +185,17 @@ Decision decide(std::unique_ptr<ir::Graph> graph, const knobs::Route& route, con
     } else {
       const Node* n = l.group.nodes.front();
       all.put(n->name);
-      for (const Value* v : n->inputs) all.put(v ? placementText(v) : "");
+      all.put(n->op);
+      all.put(n->domain);
+      all.put(runtime::encodeAttrs(n->attrs));
+      for (const Value* v : n->inputs) {
+        all.put(v ? placementText(v) : "");
+        if (v) all.put(v->type.dtype);
+        if (!v || !v->constant || v->type.dtype == ir::DType::kString) continue;
+        const Hash128 h = v->constant->contentHash();
+        all.put(h.lo);
+        all.put(h.hi);
+      }
       for (const Value* v : n->outputs) all.put(v ? placementText(v) : "");
     }
   }

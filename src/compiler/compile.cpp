@@ -31,7 +31,10 @@ passes::Profile unite(const std::vector<passes::Profile>& profiles) {
   for (size_t i = 1; i < profiles.size(); i++)
     for (const auto& [name, r] : profiles[i]) {
       auto [it, fresh] = u.try_emplace(name, r);
-      if (fresh || it->second.min.size() != r.min.size()) continue;
+      if (fresh) continue;
+      if (it->second.min.size() != r.min.size())
+        throw UserError("input '{}' has {} axes in profile 0 and {} in profile {}", name, it->second.min.size(),
+                        r.min.size(), i);
       for (size_t a = 0; a < r.min.size(); a++) {
         it->second.min[a] = std::min(it->second.min[a], r.min[a]);
         it->second.max[a] = std::max(it->second.max[a], r.max[a]);
@@ -108,6 +111,7 @@ Decided decideModel(const frontend::Model& model, const BuildOptions& o, const K
   passes::specialise(*graph, unite(o.profiles));
   passes::PassContext ctx(o.route);
   ctx.dump = o.dumpPass;
+  ctx.verify = o.verify;
   ctx.ioLayouts = o.ioLayouts;
   passes::runPipeline(*graph, ctx);
   if (o.optimizationLevel >= 4) {
@@ -221,6 +225,14 @@ void keepDetail(runtime::EngineParts& parts, const std::string& verbosity) {
     bare->name = names ? layers[i]->name : fmt::format("layer {}", i);
     layers[i] = std::move(bare);
   }
+}
+
+int64_t workspaceBytes(const BuildResult& r, int threads) {
+  int64_t scratch = 0;
+  for (const auto& region : r.parts.plan.regions)
+    for (const auto& i : region->code)
+      if (const auto* l = i->action.AsLaunch()) scratch = std::max(scratch, (l->scratch + 63) / 64 * 64);
+  return r.parts.plan.arena_bytes + scratch * (threads > 0 ? threads : usableThreads());
 }
 
 }  // namespace rutter::compiler

@@ -31,6 +31,7 @@ struct BuildOptions {
   std::shared_ptr<TimingCache> timings;  ///< levels 4, 5: read and added to; null: one of this build alone
   std::function<void(std::string_view phase, int step, int steps)> progress;  ///< may throw to cancel
   std::function<void(std::string_view pass, const ir::Graph&)> dumpPass;
+  bool verify = false;  ///< checks the graph after every pass
 };
 
 /// The cheap half of a build.
@@ -64,5 +65,8 @@ BuildResult buildEngine(const frontend::Model& model, const BuildOptions& o, Dec
 /// What an engine tells about its layers: all ("detailed"), their names ("layer_names_only"), or nothing ("none": a failing
 /// layer then has only a number). UserError for another word.
 void keepDetail(runtime::EngineParts& parts, const std::string& verbosity);
+
+/// Bytes that a context of the engine needs on so many threads (0: all usable): activations, and scratch a thread.
+int64_t workspaceBytes(const BuildResult& r, int threads);
 
 }  // namespace rutter::compiler

@@ -312,8 +312,9 @@ class CompilerBackend : public Backend {
   }
 
   void checkWorkspace(const compiler::BuildResult& r) const {
-    if (o_.build.workspaceBytes >= 0 && r.parts.plan.arena_bytes > o_.build.workspaceBytes)
-      throw UserError("needs {} bytes for activations, and --memPoolSize=workspace allows {}", r.parts.plan.arena_bytes,
+    const int64_t needs = compiler::workspaceBytes(r, o_.build.threads);
+    if (o_.build.workspaceBytes >= 0 && needs > o_.build.workspaceBytes)
+      throw UserError("needs {} bytes for activations and scratch, and --memPoolSize=workspace allows {}", needs,
                       o_.build.workspaceBytes);
   }
 

@@ -23,8 +23,8 @@ struct Tell {
   std::vector<double> logRatios;  ///< rounds of the ranking process against the default route; above 0 is faster
   /// By first origin, of the candidate and of the default beside it; empty if they were not wanted.
   std::map<std::string, double> layerMs, defaultLayerMs;
-  std::string error;                      ///< why it is not ok
-  std::optional<double> ms;               ///< median of the measured runs
+  std::string error;         ///< why it is not ok
+  std::optional<double> ms;  ///< median of the measured runs
 };
 
 class Strategy {

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -200,12 +201,18 @@ Options resumed(const Options& o, const std::vector<std::string>& argv) {
 
 }  // namespace
 
+// For one line of progress; the summary and the record have it whole.
+static std::string shortened(const std::string& route) {
+  if (route.size() <= 64) return route;
+  const auto words = 1 + std::count(route.begin(), route.end(), ' ');
+  return fmt::format("{} ... ({} assignments)", route.substr(0, route.rfind(' ', 64)), words);
+}
 std::string progressLine(const tuner::Progress& p) {
   auto out = fmt::format("[{}{} {}] {:.1f} s", p.done, p.planned ? fmt::format("/{}", *p.planned) : "", p.phase,
                          p.elapsedSeconds);
   if (p.best) {
     out += p.best->ranking ? fmt::format(", best {:.3f}x", p.best->ranking->ratio) : ", best";
-    out += fmt::format(" {}", p.best->route.empty() ? "the default route" : p.best->route);
+    out += fmt::format(" {}", p.best->route.empty() ? "the default route" : shortened(p.best->route));
   }
   if (p.etaSeconds) out += fmt::format(", about {:.0f} s left", *p.etaSeconds);
   return out;

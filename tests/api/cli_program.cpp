@@ -34,7 +34,8 @@ struct Outcome {
 
 class CliProgram : public testing::Test {
  protected:
-  std::string dir_ = testing::TempDir() + "rutter_cli_" + testing::UnitTest::GetInstance()->current_test_info()->name();
+  std::string dir_ = testing::TempDir() + "rutter_cli_" +
+                     testing::UnitTest::GetInstance()->current_test_info()->name() + "_" + std::to_string(::getpid());
   void SetUp() override {
     fs::create_directories(dir_);
     onnxwriter::Model m = onnxwriter::reluModel();

@@ -1,6 +1,7 @@
 // Tuning through the public API, in real worker processes: a strategy of the program's own, expressions, edits, inputs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -171,7 +172,7 @@ TEST_F(TunerApi, ListenersCanEndASearch) {
 
 TEST_F(TunerApi, RecordsAreContinued) {
   narrow();
-  const std::string cache = testing::TempDir() + "rutter_tuner_api.jsonl";
+  const std::string cache = testing::TempDir() + "rutter_tuner_api_" + std::to_string(::getpid()) + ".jsonl";
   for (const char* ending : {"", ".journal"}) std::filesystem::remove(cache + ending);
   Listed first({"-codegen:vector=128"}), both({"-codegen:vector=128", "-codegen:align_loops=16"});
   ASSERT_TRUE(tuner_->setCacheFile(cache.c_str()));

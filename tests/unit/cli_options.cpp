@@ -109,6 +109,27 @@ TEST(CliOptions, IgnoredFlagsWarnAndSayWhy) {
   EXPECT_EQ(o.build.profilingVerbosity, "detailed");
 }
 
+// Nothing is dropped in silence: what a search has no use for is said, unless its winner is to be run.
+TEST(CliOptions, FlagsOfMeasuringBesideASearch) {
+  const std::vector<std::string> tune{"--onnx=m", "--tune=5s", "--saveEngine=e"};
+  auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), tune.begin(), tune.end());
+    return parse(more).warnings;
+  };
+  EXPECT_THAT(with({}), IsEmpty());
+  for (const char* flag : {"--iterations=5", "--warmUp=0", "--duration=1", "--infStreams=2", "--percentile=50"}) {
+    const std::string name = std::string(flag).substr(0, std::string(flag).find('='));
+    EXPECT_THAT(with({flag}), ElementsAre(HasSubstr(name + " has no effect"))) << flag;
+    EXPECT_THAT(with({flag, "--exportTimes=t.json"}), IsEmpty()) << flag;
+    EXPECT_THAT(parse({"--onnx=m", flag}).warnings, IsEmpty()) << flag;
+  }
+  for (const char* flag : {"--avgTiming=2", "--maxTactics=2", "--timingCacheFile=t", "--noBuilderCache"}) {
+    EXPECT_THAT(parse({"--onnx=m", flag}).warnings, ElementsAre(HasSubstr("below --builderOptimizationLevel=4")))
+        << flag;
+    EXPECT_THAT(parse({"--onnx=m", flag, "--builderOptimizationLevel=4"}).warnings, IsEmpty()) << flag;
+  }
+}
+
 TEST(CliOptions, TuningFlags) {
   auto o = parse({"--onnx=m", "--tuneBuildRoutes=-a=[1|2]", "--tuningSearch=mixed", "--tuningTimeOut=60",
                   "--saveEngine=e", "--saveAllEngines", "--minGain=2.5", "--maxCandidates=9", "--buildTimeOut=5"});

@@ -134,10 +134,7 @@ bool infer(Session& s, const Options& o, Console& console, bool result = true) {
 // Export and dump flags of a search are about its winner.
 bool reportWinner(const Options& o, const std::string& engine, Console& console) {
   const auto& r = o.reporting;
-  const bool asked = r.dumpOutput || r.dumpRawBindings || r.dumpProfile || r.dumpLayerInfo ||
-                     r.dumpOptimizationProfile || !r.exportOutput.empty() || !r.exportProfile.empty() ||
-                     !r.exportLayerInfo.empty() || !r.exportTimes.empty();
-  if (!asked) return true;
+  if (!r.reports()) return true;
   if (engine.empty()) {
     console.warning("reports need the winner's engine, which was not saved; give --saveEngine");
     return true;

@@ -31,6 +31,11 @@ constexpr Flag kTuningOnly[] = {
     Flag::k_tuningSearch, Flag::k_tuningCacheFile, Flag::k_tuningTimeOut, Flag::k_dryRun,        Flag::k_saveAllEngines,
     Flag::k_buildTimeOut, Flag::k_runTimeOut,      Flag::k_minGain,       Flag::k_maxCandidates,
 };
+// How a plain run is measured. A search measures in its own way; what it reports on its winner goes by these.
+constexpr Flag kReportOnly[] = {
+    Flag::k_iterations, Flag::k_warmUp,  Flag::k_duration, Flag::k_sleepTime,  Flag::k_idleTime,
+    Flag::k_infStreams, Flag::k_streams, Flag::k_avgRuns,  Flag::k_percentile, Flag::k_allocationStrategy,
+};
 constexpr Flag kTimingOnly[] = {
     Flag::k_timingCacheFile, Flag::k_noBuilderCache, Flag::k_errorOnTimingCacheMiss,
     Flag::k_maxTactics,      Flag::k_avgTiming,
@@ -77,6 +82,11 @@ void checkTuning(const CommandLine& line, const Options& o, std::vector<std::str
     if (line.has(f)) throw UserError("tuning builds and measures engines; it cannot stand beside --{}", info(f).name);
   if (o.inference.durationSeconds < 0)
     throw UserError("tuning cannot stand beside {}: no measurement would end", nameOf(line, Flag::k_duration));
+  for (Flag f : kReportOnly)
+    if (line.given(f) && !t.dryRun && !t.resume && !o.reporting.reports())
+      warnings.push_back(
+          fmt::format("--{} has no effect: a search measures in its own way, and no report on its winner is asked for",
+                      info(f).name));
   if (t.saveAllEngines && o.model.saveEngine.empty())
     throw UserError("--saveAllEngines needs --saveEngine=PATH: engines are written as PATH.iter<N>");
   if (o.model.saveEngine.empty() && !t.tuneSeconds && !t.resume && !t.dryRun) {

@@ -76,6 +76,12 @@ struct ReportingOptions {
   bool dumpOutput = false, dumpRawBindings = false, dumpProfile = false, dumpLayerInfo = false,
        dumpOptimizationProfile = false;
   std::string exportOutput, exportProfile, exportLayerInfo, exportTimes;
+
+  /// Whether a search is to run its winner for a report.
+  bool reports() const {
+    return dumpOutput || dumpRawBindings || dumpProfile || dumpLayerInfo || dumpOptimizationProfile ||
+           !exportOutput.empty() || !exportProfile.empty() || !exportLayerInfo.empty() || !exportTimes.empty();
+  }
 };
 
 struct Options {

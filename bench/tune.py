@@ -44,7 +44,7 @@ def main():
         for old in (engine, engine + ".tune.jsonl", engine + ".tune.jsonl.journal"):
             if os.path.exists(old):
                 os.unlink(old)
-        shapes = ",".join("{}:{}".format(n.replace(":", "\\:"), "x".join(map(str, s))) for n, s in MODELS[name].items())
+        shapes = ",".join("{}:{}".format(n, "x".join(map(str, s))) for n, s in MODELS[name].items())
         command = [o.rutter, "--onnx=" + path, "--tune=" + o.tune, "--saveEngine=" + engine] + shlex.split(o.args)
         if name not in ("ddddocr_det", "resnet50", "mobilenet_v3_large", "bert_base_s128"):  # the others have fixed shapes
             command.append("--shapes=" + shapes)

@@ -43,6 +43,10 @@ class Builder {
     Scope scope;
     buildGraph(*model_.graph, graph_->top(), scope, {&model_.opsets, ""}, true);
     graph_->constraints.clear();  // those of the first inference: specialise collects them for its profile
+    // Hashed once here: every decision works on a copy of the graph, and copies share what is known.
+    for (const auto& n : graph_->top().nodes)
+      for (const ir::Value* v : n->inputs)
+        if (v && v->constant && v->type.dtype != ir::DType::kString) v->constant->contentHash();
     return std::move(graph_);
   }
 

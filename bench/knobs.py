@@ -41,7 +41,7 @@ def main():
             model, path = item.split("=", 1)
             with open(path) as f:
                 for line in f:
-                    take(model, line)
+                    take(model, line.removeprefix(model + " "))
     else:
         for model in o.model or MODELS:
             path = find(model)

@@ -4,6 +4,7 @@
 
 #include "cpu/conv_view.h"
 #include "cpu/gen.h"
+#include "cpu/ints.h"
 #include "cpu/pw.h"
 #include "cpu/tactic.h"
 #include "cpu/tile_choice.h"
@@ -16,10 +17,6 @@ using codegen::Lowering;
 using codegen::MachineProfile;
 using codegen::PackSpec;
 using ir::Dim;
-
-int64_t ceilOf(int64_t x, int64_t y) {
-  return (x + y - 1) / y;
-}
 
 class DepthwiseEmitter {
  public:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cpu/ints.h"
 #include "cpu/pw.h"
 #include "cpu/tile.h"
 #include "cpu/tile_epilogue.h"
@@ -13,13 +14,6 @@ using codegen::Config;
 using codegen::Lowering;
 using codegen::MachineProfile;
 using codegen::ProblemKind;
-
-int64_t roundUp(int64_t x, int64_t to) {
-  return (x + to - 1) / to * to;
-}
-int64_t ceilOf(int64_t x, int64_t y) {
-  return (x + y - 1) / y;
-}
 
 // A tile of several short rows of pixels, if that fills the registers better than one row.
 TileChoice chooseConvTile(const VectorIsa& isa, const Problem& p, const ConvView& v, int64_t width, int64_t height,

@@ -5,6 +5,7 @@
 
 #include "cpu/conv_direct.h"
 #include "cpu/gemm_block.h"
+#include "cpu/ints.h"
 #include "cpu/pw.h"
 #include "cpu/tile_epilogue.h"
 
@@ -16,13 +17,6 @@ using codegen::MachineProfile;
 using codegen::PackSpec;
 using codegen::ProblemKind;
 using ir::Dim;
-
-int64_t ceilOf(int64_t x, int64_t y) {
-  return (x + y - 1) / y;
-}
-int64_t roundUp(int64_t x, int64_t to) {
-  return ceilOf(x, to) * to;
-}
 
 // Whether a block of several rows of pixels is one run of columns.
 bool flattens(const Problem& p, const ConvView& v) {

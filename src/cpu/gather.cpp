@@ -53,21 +53,7 @@ class Gather final : public CpuTactic {
     int64_t lanes = vectorLanes(p, c.get("vector"));
     // Indices are wider than the data more often than not, and scalars in the good case: lanes by the data alone.
     if (ir::bitsOf(p.operands[0].dtype) == 32) lanes = c.get("vector") / 4;
-    int axis = -1;
-    double best = 1e300;
-    for (int a = 0; a < int(p.space.size()); a++)
-      if (double s = gatherCost(p, a, lanes); s < best) {
-        best = s;
-        axis = a;
-      }
-    double n = axis < 0 ? 1 : double(p.optOf(p.space[size_t(axis)]));
-    int64_t unroll = k.getOr(knob::pointwise_unroll, 4);
-    while (!k.explicitly(knob::pointwise_unroll) && unroll > 1 && double(unroll * lanes) > n) unroll /= 2;
-    Rows r = Rows::over(p, axis);
-    r.split(p, m, bytesPerPoint(p), n, k.getOr(knob::pointwise_task_bytes, 0), lanes * unroll);
-    c.set("lanes", lanes);
-    c.set("unroll", unroll);
-    r.toConfig(c);
+    configureRows(p, m, k, lanes, 4, bytesPerPoint(p), [&](int axis) { return gatherCost(p, axis, lanes); }, c);
     return c;
   }
   double cost(const Problem& p, const Config& c, const MachineProfile& m) const override {

@@ -4,6 +4,7 @@
 
 #include "cpu/gemm_block.h"
 #include "cpu/gemm_view.h"
+#include "cpu/ints.h"
 #include "cpu/pw.h"
 #include "cpu/tactic.h"
 #include "cpu/tile_choice.h"
@@ -19,13 +20,6 @@ using codegen::PackSpec;
 using ir::Dim;
 
 enum PackB : int64_t { kDirect = 0, kConstant = 1, kTask = 2, kLayer = 3 };
-
-int64_t roundUp(int64_t x, int64_t to) {
-  return (x + to - 1) / to * to;
-}
-int64_t ceilDiv(int64_t x, int64_t y) {
-  return (x + y - 1) / y;
-}
 
 class GemmTile final : public CpuTactic {
  public:
@@ -97,16 +91,16 @@ void chooseTasks(const Problem& p, const GemmView& v, const MachineProfile& m, C
   int64_t wanted = m.cores > 1 ? 4 * m.cores : 1;
   int64_t resident = std::max<int64_t>(m.l2 / 2 / (sum * 4) / tm, 1) * tm;
   int64_t taskM = std::min(resident, roundUp(std::max<int64_t>(rows, 1), tm));
-  int64_t blocksM = ceilDiv(std::max<int64_t>(rows, 1), taskM);
-  taskM = roundUp(ceilDiv(std::max<int64_t>(rows, 1), blocksM), tm);
-  int64_t tilesN = ceilDiv(std::max<int64_t>(columns, 1), tn);
-  int64_t blocksN = std::clamp<int64_t>(ceilDiv(wanted, batch * blocksM), 1, tilesN);
+  int64_t blocksM = ceilOf(std::max<int64_t>(rows, 1), taskM);
+  taskM = roundUp(ceilOf(std::max<int64_t>(rows, 1), blocksM), tm);
+  int64_t tilesN = ceilOf(std::max<int64_t>(columns, 1), tn);
+  int64_t blocksN = std::clamp<int64_t>(ceilOf(wanted, batch * blocksM), 1, tilesN);
   // Rather more blocks of rows than blocks of few columns: each repeats the copy of A.
   if (batch * blocksM * blocksN < wanted) {
-    int64_t more = std::min(ceilDiv(wanted, batch * blocksN), ceilDiv(std::max<int64_t>(rows, 1), tm));
-    taskM = std::min(taskM, roundUp(ceilDiv(std::max<int64_t>(rows, 1), more), tm));
+    int64_t more = std::min(ceilOf(wanted, batch * blocksN), ceilOf(std::max<int64_t>(rows, 1), tm));
+    taskM = std::min(taskM, roundUp(ceilOf(std::max<int64_t>(rows, 1), more), tm));
   }
-  int64_t taskN = ceilDiv(tilesN, blocksN) * tn;
+  int64_t taskN = ceilOf(tilesN, blocksN) * tn;
   c.set("task_m", roundUp(k.getOr(knob::gemm_task_m, taskM), tm));
   c.set("task_n", roundUp(k.getOr(knob::gemm_task_n, taskN), tn));
 }
@@ -179,7 +173,7 @@ Lowering GemmTile::lower(const Problem& p, const Config& c) const {
     main.refs[size_t(v.b)] = 1000;
     int64_t count = 1;
     for (size_t i : l.batchOfB()) count *= v.batch[i].value;
-    int64_t n = v.n.value, k = v.k.value, tn = l.tn, tiles = ceilDiv(n, tn);
+    int64_t n = v.n.value, k = v.k.value, tn = l.tn, tiles = ceilOf(n, tn);
     PackSpec s{v.b, fmt::format("gemm_b {}", tn), count * tiles * k * tn * 4, {}};
     std::vector<int64_t> extents, strides;
     for (size_t i : l.batchOfB()) {

@@ -47,6 +47,24 @@ void Rows::split(const Problem& p, const codegen::MachineProfile& m, double byte
     rows = std::clamp<int64_t>(int64_t(want / row), 1, std::max<int64_t>(1, int64_t(count)));
   }
 }
+void configureRows(const Problem& p, const codegen::MachineProfile& m, knobs::LayerKnobs& k, int64_t lanes,
+                   int64_t unroll, double bytesPerPoint, const std::function<double(int)>& cost, Config& c) {
+  int axis = -1;
+  double best = 1e300;
+  for (int a = 0; a < int(p.space.size()); a++)
+    if (double s = cost(a); s < best) {
+      best = s;
+      axis = a;
+    }
+  double n = axis < 0 ? 1 : double(p.optOf(p.space[size_t(axis)]));
+  unroll = k.getOr(knob::pointwise_unroll, unroll);
+  while (!k.explicitly(knob::pointwise_unroll) && unroll > 1 && double(unroll * lanes) > n) unroll /= 2;
+  Rows r = Rows::over(p, axis);
+  r.split(p, m, bytesPerPoint, n, k.getOr(knob::pointwise_task_bytes, 0), lanes * unroll);
+  c.set("lanes", lanes);
+  c.set("unroll", unroll);
+  r.toConfig(c);
+}
 ir::Dim Rows::tasks(const Problem& p) const {
   ir::Dim n = 1;
   for (int a : outer) n = n * p.space[size_t(a)].dim();

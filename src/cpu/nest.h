@@ -23,6 +23,11 @@ struct Rows {
              int64_t taskBytes, int64_t step);
   ir::Dim tasks(const codegen::Problem& p) const;
 };
+/// Writes "lanes", "unroll" and the rows' choices: vectors of `lanes` along the axis of least `cost` (1e300 and above:
+/// not along this one), `unroll` of them a round unless that exceeds the axis or -pointwise:unroll is given.
+void configureRows(const codegen::Problem& p, const codegen::MachineProfile& m, knobs::LayerKnobs& k, int64_t lanes,
+                   int64_t unroll, double bytesPerPoint, const std::function<double(int axis)>& cost,
+                   codegen::Config& c);
 /// Emits the loop over the kernel's tasks and their rows. body: coordinates (axes that are neither outer nor `axis` are
 /// 0), and the range along `axis`.
 void forRows(Emitter& e, const codegen::Problem& p, const Rows& r,

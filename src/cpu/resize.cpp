@@ -76,21 +76,7 @@ class Resize final : public CpuTactic {
     c.tactic = name();
     configureCodegen(c, m, k);
     int64_t lanes = vectorLanes(p, c.get("vector"));
-    int axis = -1;
-    double best = 1e300;
-    for (int a = 0; a < int(p.space.size()); a++)
-      if (double s = resizeCost(p, a, lanes); s < best) {
-        best = s;
-        axis = a;
-      }
-    double n = axis < 0 ? 1 : double(p.optOf(p.space[size_t(axis)]));
-    int64_t unroll = k.getOr(knob::pointwise_unroll, 2);
-    while (!k.explicitly(knob::pointwise_unroll) && unroll > 1 && double(unroll * lanes) > n) unroll /= 2;
-    Rows r = Rows::over(p, axis);
-    r.split(p, m, bytesPerPoint(p) * 2, n, k.getOr(knob::pointwise_task_bytes, 0), lanes * unroll);
-    c.set("lanes", lanes);
-    c.set("unroll", unroll);
-    r.toConfig(c);
+    configureRows(p, m, k, lanes, 2, bytesPerPoint(p) * 2, [&](int axis) { return resizeCost(p, axis, lanes); }, c);
     return c;
   }
   double cost(const Problem& p, const Config& c, const MachineProfile& m) const override {

@@ -9,7 +9,7 @@ import os
 import subprocess
 import tempfile
 
-from peers import MODELS, ROOT, find
+from peers import MODELS, ROOT, find, shapes_flag
 
 
 def main():
@@ -19,14 +19,13 @@ def main():
     a.add_argument("--build", default=os.path.join(ROOT, "build"))
     o = a.parse_args()
     env = dict(os.environ, RUTTER_WORKER=os.path.join(o.build, "bin", "bench_aa_worker"))
-    shapes = ",".join("{}:{}".format(n, "x".join(map(str, s))) for n, s in MODELS[o.model].items())
     wins = 0
     with tempfile.TemporaryDirectory() as folder:
         for run in range(o.runs):
             cache = os.path.join(folder, "{}.jsonl".format(run))
             # A scope that no layer matches: the routes differ, the decisions do not.
             route = "-threads:limit@no_such_layer=[1|2|4]"
-            code = subprocess.call([os.path.join(o.build, "bin", "rutter"), "--onnx=" + find(o.model), "--shapes=" + shapes,
+            code = subprocess.call([os.path.join(o.build, "bin", "rutter"), "--onnx=" + find(o.model), shapes_flag(o.model),
                                     "--tuneBuildRoutes=" + route, "--tuningCacheFile=" + cache, "--seed=%d" % run],
                                    stdout=subprocess.DEVNULL, env=env)
             if code:

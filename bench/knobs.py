@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 
-from peers import MODELS, ROOT, find
+from peers import MODELS, ROOT, find, shape_flags
 
 LINE = re.compile(r"^(-\S+?)=(\S+)\s+([\d.]+) \[([\d.]+) ([\d.]+)\]")
 
@@ -48,8 +48,7 @@ def main():
             if not path:
                 print(model, "is not in the cache", flush=True)
                 continue
-            shapes = ["--shape={}:{}".format(n, "x".join(map(str, s))) for n, s in MODELS[model].items()]
-            p = subprocess.Popen([o.program, path, "--knob=" + o.knob, "--seconds=" + o.seconds, "--rounds=" + o.rounds] + shapes,
+            p = subprocess.Popen([o.program, path, "--knob=" + o.knob, "--seconds=" + o.seconds, "--rounds=" + o.rounds] + shape_flags(model),
                                  stdout=subprocess.PIPE, text=True)
             for line in p.stdout:
                 print(model, line, end="", flush=True)

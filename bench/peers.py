@@ -115,6 +115,21 @@ def interval(logs):
     return np.exp(np.median(logs)), np.exp(np.percentile(medians, 2.5)), np.exp(np.percentile(medians, 97.5))
 
 
+def shape_flags(name):
+    """For rutter_model and rutter_knobs, one flag an input."""
+    return ["--shape={}:{}".format(n, "x".join(map(str, s))) for n, s in MODELS[name].items()]
+
+
+def shapes_flag(name):
+    """For rutter."""
+    return "--shapes=" + ",".join("{}:{}".format(n, "x".join(map(str, s))) for n, s in MODELS[name].items())
+
+
+def machine():
+    cpu = next((l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), "?")
+    return "{}; {} cores".format(cpu, os.cpu_count())
+
+
 def find(name):
     path = os.path.join(CACHE, name + ".onnx")
     return path if os.path.exists(path) else None
@@ -133,9 +148,8 @@ def main():
     o = a.parse_args()
     import onnxruntime
     import openvino
-    cpu = next((l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), "?")
-    print("{}; {} cores; onnxruntime {} (ORT_ENABLE_ALL, sequential), OpenVINO {} (LATENCY, f32, 1 stream); {} rounds of "
-          "{} s".format(cpu, os.cpu_count(), onnxruntime.__version__, openvino.__version__.split("-")[0], o.rounds, o.seconds))
+    print("{}; onnxruntime {} (ORT_ENABLE_ALL, sequential), OpenVINO {} (LATENCY, f32, 1 stream); {} rounds of "
+          "{} s".format(machine(), onnxruntime.__version__, openvino.__version__.split("-")[0], o.rounds, o.seconds))
     print("| model | threads | Rutter ms | onnxruntime ms | OpenVINO ms | ort / Rutter | OpenVINO / Rutter | best / Rutter |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
     for name in o.model or MODELS:
@@ -144,8 +158,7 @@ def main():
             print("| {} | | not in {} |".format(name, CACHE), flush=True)
             continue
         for threads in map(int, o.threads.split(",")):
-            shapes = ["--shape={}:{}".format(n, "x".join(map(str, s))) for n, s in MODELS[name].items()]
-            commands = {"Rutter": [o.rutter, path, "--serve", "--threads=%d" % threads, "--route=" + o.route] + shapes}
+            commands = {"Rutter": [o.rutter, path, "--serve", "--threads=%d" % threads, "--route=" + o.route] + shape_flags(name)}
             for peer in ("onnxruntime", "openvino"):
                 commands[peer] = [sys.executable, os.path.abspath(__file__), "--child", peer, path, name, str(threads)]
             all_ = {k: Runtime(c) for k, c in commands.items()}

@@ -16,7 +16,7 @@ import tempfile
 
 import numpy as np
 
-from peers import MODELS, ROOT, Runtime, find, interval
+from peers import MODELS, ROOT, Runtime, find, interval, shape_flags, shapes_flag
 
 PLANT = "-conv:tile_m=2 -conv:tile_n=8 -fuse:conv_activation=off -fuse:pointwise=off -pointwise:unroll=1 -conv:dw_tile=1"
 
@@ -33,11 +33,10 @@ def main():
                            "-DRUTTER_PLANTED_DEFAULTS=" + o.plant], stdout=subprocess.DEVNULL)
     subprocess.check_call(["ninja", "-C", o.folder, "rutter-cli", "rutter-worker", "rutter_model", "rutter_cpu"], stdout=subprocess.DEVNULL)
     path = find(o.model)
-    shapes = MODELS[o.model].items()
     with tempfile.TemporaryDirectory() as t:
         engine = os.path.join(t, "tuned.engine")
         command = [os.path.join(o.folder, "bin/rutter"), "--onnx=" + path, "--tune=" + o.tune, "--saveEngine=" + engine,
-                   "--shapes=" + ",".join("{}:{}".format(n, "x".join(map(str, s))) for n, s in shapes)]
+                   shapes_flag(o.model)]
         out = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if out.returncode:
             sys.exit(out.stdout)
@@ -48,7 +47,7 @@ def main():
     default = {k["option"]: k["default_value"] for k in declared["tuner_options"]}
     true = " ".join("{}={}".format(word.split("=")[0], default[word.split("=")[0]]) for word in o.plant.split())
     routes = {"planted": "", "tuned": tuned, "true": true}
-    argv = [path] + ["--shape={}:{}".format(n, "x".join(map(str, s))) for n, s in shapes]
+    argv = [path] + shape_flags(o.model)
     all_ = {k: Runtime([os.path.join(o.folder, "bin/rutter_model"), "--serve", "--route=" + r] + argv) for k, r in routes.items()}
     samples = {k: [] for k in all_}
     for _ in range(o.rounds):

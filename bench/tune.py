@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from peers import MODELS, find, ROOT
+from peers import MODELS, ROOT, find, machine, shapes_flag
 
 
 def records(journal):
@@ -31,8 +31,7 @@ def main():
     a.add_argument("--args", default="")
     o = a.parse_args()
     os.makedirs(o.keep, exist_ok=True)
-    cpu = next((l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), "?")
-    print("{}; {} cores; --tune={} {}".format(cpu, os.cpu_count(), o.tune, o.args))
+    print("{}; --tune={} {}".format(machine(), o.tune, o.args))
     print("| model | default ms | default / tuned (95 %) | processes | distinct engines | wall s | busy | route |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
     for name in o.model or MODELS:
@@ -44,10 +43,9 @@ def main():
         for old in (engine, engine + ".tune.jsonl", engine + ".tune.jsonl.journal"):
             if os.path.exists(old):
                 os.unlink(old)
-        shapes = ",".join("{}:{}".format(n, "x".join(map(str, s))) for n, s in MODELS[name].items())
         command = [o.rutter, "--onnx=" + path, "--tune=" + o.tune, "--saveEngine=" + engine] + shlex.split(o.args)
         if name not in ("ddddocr_det", "resnet50", "mobilenet_v3_large", "bert_base_s128"):  # the others have fixed shapes
-            command.append("--shapes=" + shapes)
+            command.append(shapes_flag(name))
         begin = time.time()
         with open(os.path.join(o.keep, name + ".log"), "w") as log:
             code = subprocess.call(command, stdout=log, stderr=subprocess.STDOUT)

@@ -47,7 +47,8 @@ int ProblemBuilder::value(PwProgram& p, const Value* v, std::map<const Value*, i
   known[v] = r;
   return r;
 }
-void ProblemBuilder::program(PwProgram& p, const std::vector<Node*>& nodes, std::map<const Value*, int>& known, const Dims& over) {
+void ProblemBuilder::program(PwProgram& p, const std::vector<Node*>& nodes, std::map<const Value*, int>& known,
+                             const Dims& over) {
   for (const Node* n : nodes) {
     std::vector<int> args;
     // Shape operands of Range and ConstantOfShape are not data.
@@ -57,7 +58,8 @@ void ProblemBuilder::program(PwProgram& p, const std::vector<Node*>& nodes, std:
       args.push_back(!n->inputs[i] || shapeOnly || (castLike && i > 0) ? -1 : value(p, n->inputs[i], known, over));
     PwLowering low{p,
                    [&](const Dim& d) {
-                     if (auto c = d.constant()) return p.add({PwOp::kConst, ir::DType::kI64, {-1, -1, -1}, double(*c), *c});
+                     if (auto c = d.constant())
+                       return p.add({PwOp::kConst, ir::DType::kI64, {-1, -1, -1}, double(*c), *c});
                      auto& list = ints["param"];
                      size_t at = std::find(list.begin(), list.end(), d) - list.begin();
                      if (at == list.size()) list.push_back(d);
@@ -75,8 +77,10 @@ void ProblemBuilder::finishOutputs(PwProgram& p, const std::map<const Value*, in
     Op o{v, {}, {}, pl.offset, true};
     Dims s = pl.strides;
     // Outputs of a reduction that dropped axes are aligned by lowerReduce itself.
-    if (s.size() == space.size()) o.strides = s;
-    else o.strides = Dims(space.size(), Dim(0));
+    if (s.size() == space.size())
+      o.strides = s;
+    else
+      o.strides = Dims(space.size(), Dim(0));
     outs.push_back(std::move(o));
     p.outputs.push_back(it->second);
   }
@@ -118,7 +122,8 @@ void ProblemBuilder::normalise(const Dims& orderBy, size_t keepFrom) {
     }
     for (PwProgram* p : {&prologue, &epilogue})
       for (PwInstr& i : p->code)
-        if (i.op == PwOp::kIndex) i.args[0] = int(std::find(perm.begin(), perm.end(), size_t(i.args[0])) - perm.begin());
+        if (i.op == PwOp::kIndex)
+          i.args[0] = int(std::find(perm.begin(), perm.end(), size_t(i.args[0])) - perm.begin());
   };
   // Order by stride where the kind leaves the order free.
   std::vector<size_t> perm(rank);
@@ -160,6 +165,19 @@ void ProblemBuilder::normalise(const Dims& orderBy, size_t keepFrom) {
     rebuild(keep);
   }
 }
+
+namespace {
+// Any machine can copy 16 bits, not any can convert halves: what only moves them needs no conversion.
+void moveHalvesAsIntegers(Problem& p) {
+  auto half = [](ir::DType t) { return t == ir::DType::kF16 || t == ir::DType::kBF16; };
+  bool moves = p.kind == ProblemKind::kLoop;
+  for (const PwInstr& i : p.epilogue.code) moves &= i.op == PwOp::kLoad && half(i.type);
+  for (const Operand& o : p.operands) moves &= half(o.dtype) && o.fill == 0;
+  if (!moves) return;
+  for (PwInstr& i : p.epilogue.code) i.type = ir::DType::kU16;
+  for (Operand& o : p.operands) o.dtype = ir::DType::kU16;
+}
+}  // namespace
 
 LoweredGroup ProblemBuilder::build() {
   LoweredGroup r;
@@ -208,6 +226,7 @@ LoweredGroup ProblemBuilder::build() {
       if (i.op == PwOp::kLoad) i.args[0] += int(anchors.size());
   p.prologue = prologue;
   p.epilogue = epilogue;
+  moveHalvesAsIntegers(p);
   return r;
 }
 
@@ -242,7 +261,8 @@ void lowerLoop(ProblemBuilder& b) {
     Dims outStrides = po.strides;
     if (n.op == "Transpose") {
       auto perm = n.getInts("perm");
-      for (size_t i = 0; i < b.space.size(); i++) strides.push_back(pi.strides[perm.empty() ? b.space.size() - 1 - i : size_t(perm[i])]);
+      for (size_t i = 0; i < b.space.size(); i++)
+        strides.push_back(pi.strides[perm.empty() ? b.space.size() - 1 - i : size_t(perm[i])]);
     } else if (n.op == "Expand") {
       strides = b.broadcastStrides(in, b.space);
     } else if (n.op == "Slice") {
@@ -286,13 +306,25 @@ LoweredGroup lowerGroup(const ir::Graph& g, const Group& group, const Storage& s
     lowerLoop(b);
     return b.build();
   }
-  static const std::map<std::string, void (*)(ProblemBuilder&)> table = {
-      {"MatMul", lowerGemm}, {"Gemm", lowerGemm}, {"Conv", lowerConv}, {"ConvTranspose", lowerConv}, {"MaxPool", lowerPool},
-      {"AveragePool", lowerPool}, {"Softmax", lowerRow}, {"LogSoftmax", lowerRow}, {"LayerNormalization", lowerRow},
-      {"RMSNormalization", lowerRow}, {"Resize", lowerResize}, {"Gather", lowerGather}, {"Pad", lowerPad}, {"Tile", lowerTile}};
+  static const std::map<std::string, void (*)(ProblemBuilder&)> table = {{"MatMul", lowerGemm},
+                                                                         {"Gemm", lowerGemm},
+                                                                         {"Conv", lowerConv},
+                                                                         {"ConvTranspose", lowerConv},
+                                                                         {"MaxPool", lowerPool},
+                                                                         {"AveragePool", lowerPool},
+                                                                         {"Softmax", lowerRow},
+                                                                         {"LogSoftmax", lowerRow},
+                                                                         {"LayerNormalization", lowerRow},
+                                                                         {"RMSNormalization", lowerRow},
+                                                                         {"Resize", lowerResize},
+                                                                         {"Gather", lowerGather},
+                                                                         {"Pad", lowerPad},
+                                                                         {"Tile", lowerTile}};
   auto it = table.find(group.anchor->op);
-  if (it != table.end()) it->second(b);
-  else lowerReduce(b);
+  if (it != table.end())
+    it->second(b);
+  else
+    lowerReduce(b);
   return b.build();
 }
 

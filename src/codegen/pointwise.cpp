@@ -28,11 +28,15 @@ struct Ctx {
 };
 using Rule = int (*)(Ctx&);
 
-int clampTo(const Ctx& c, int x, double lo, double hi) { return c.bi(PwOp::kMin, c.bi(PwOp::kMax, x, c.c(lo)), c.c(hi)); }
+int clampTo(const Ctx& c, int x, double lo, double hi) {
+  return c.bi(PwOp::kMin, c.bi(PwOp::kMax, x, c.c(lo)), c.c(hi));
+}
 int hardSigmoid(const Ctx& c, int x, double alpha, double beta) {
   return clampTo(c, c.bi(PwOp::kAdd, c.bi(PwOp::kMul, x, c.c(alpha)), c.c(beta)), 0, 1);
 }
-int positive(const Ctx& c, int x) { return c.p.binary(PwOp::kGt, DType::kBool, x, c.c(0)); }
+int positive(const Ctx& c, int x) {
+  return c.p.binary(PwOp::kGt, DType::kBool, x, c.c(0));
+}
 template <PwOp op>
 int unary(Ctx& c) {
   return c.un(op, c.a[0]);
@@ -54,7 +58,8 @@ int geluRule(Ctx& c) {
     int inner = c.bi(PwOp::kMul, c.bi(PwOp::kAdd, x, c.bi(PwOp::kMul, cube, c.c(0.044715))), c.c(0.7978845608028654));
     return c.bi(PwOp::kMul, half, c.bi(PwOp::kAdd, c.un(PwOp::kTanh, inner), c.c(1)));
   }
-  return c.bi(PwOp::kMul, half, c.bi(PwOp::kAdd, c.un(PwOp::kErf, c.bi(PwOp::kMul, x, c.c(0.7071067811865476))), c.c(1)));
+  return c.bi(PwOp::kMul, half,
+              c.bi(PwOp::kAdd, c.un(PwOp::kErf, c.bi(PwOp::kMul, x, c.c(0.7071067811865476))), c.c(1)));
 }
 // log(1 + e^x) = max(x, 0) + log(1 + e^-|x|): never overflows.
 int softplus(const Ctx& c, int x) {
@@ -63,7 +68,8 @@ int softplus(const Ctx& c, int x) {
 }
 int elu(const Ctx& c, int x, double alpha, double gamma) {
   // e^min(x,0): the branch not taken must not overflow into the select's arithmetic
-  int neg = c.bi(PwOp::kMul, c.bi(PwOp::kSub, c.un(PwOp::kExp, c.bi(PwOp::kMin, x, c.c(0))), c.c(1)), c.c(alpha * gamma));
+  int neg =
+      c.bi(PwOp::kMul, c.bi(PwOp::kSub, c.un(PwOp::kExp, c.bi(PwOp::kMin, x, c.c(0))), c.c(1)), c.c(alpha * gamma));
   int pos = gamma == 1 ? x : c.bi(PwOp::kMul, x, c.c(gamma));
   return c.p.select(c.out, positive(c, x), pos, neg);
 }
@@ -73,13 +79,18 @@ int clipRule(Ctx& c) {
   if (c.a.size() > 2 && c.a[2] >= 0) x = c.bi(PwOp::kMin, x, c.a[2]);
   return x;
 }
-int castRule(Ctx& c) { return c.in == c.out ? c.a[0] : c.un(PwOp::kCast, c.a[0]); }
-int modRule(Ctx& c) { return c.bi(c.n.getInt("fmod", 0) ? PwOp::kFmod : PwOp::kMod, c.a[0], c.a[1]); }
+int castRule(Ctx& c) {
+  return c.in == c.out ? c.a[0] : c.un(PwOp::kCast, c.a[0]);
+}
+int modRule(Ctx& c) {
+  return c.bi(c.n.getInt("fmod", 0) ? PwOp::kFmod : PwOp::kMod, c.a[0], c.a[1]);
+}
 int rangeRule(Ctx& c) {
   const ir::Value *s = c.n.inputs[0], *d = c.n.inputs[2];
   auto value = [&](const ir::Value* v) { return v->symbolic ? (*v->symbolic)[0] : ir::Dim(v->constant->getInt(0)); };
   int i = c.low.index(0);
-  int r = c.p.binary(PwOp::kAdd, DType::kI64, c.low.integer(value(s)), c.p.binary(PwOp::kMul, DType::kI64, i, c.low.integer(value(d))));
+  int r = c.p.binary(PwOp::kAdd, DType::kI64, c.low.integer(value(s)),
+                     c.p.binary(PwOp::kMul, DType::kI64, i, c.low.integer(value(d))));
   return c.out == DType::kI64 ? r : c.un(PwOp::kCast, r);
 }
 int constantOfShapeRule(Ctx& c) {
@@ -107,25 +118,55 @@ int shapeValueRule(Ctx& c) {
 
 const std::unordered_map<std::string, Rule>& rules() {
   static const std::unordered_map<std::string, Rule> t = {
-      {"Add", variadic<PwOp::kAdd>}, {"Sub", variadic<PwOp::kSub>}, {"Mul", variadic<PwOp::kMul>},
-      {"Div", variadic<PwOp::kDiv>}, {"Min", variadic<PwOp::kMin>}, {"Max", variadic<PwOp::kMax>},
-      {"Sum", variadic<PwOp::kAdd>}, {"Pow", variadic<PwOp::kPow>}, {"And", variadic<PwOp::kAnd>},
-      {"Or", variadic<PwOp::kOr>},   {"Xor", variadic<PwOp::kXor>}, {"Mod", modRule},
+      {"Add", variadic<PwOp::kAdd>},
+      {"Sub", variadic<PwOp::kSub>},
+      {"Mul", variadic<PwOp::kMul>},
+      {"Div", variadic<PwOp::kDiv>},
+      {"Min", variadic<PwOp::kMin>},
+      {"Max", variadic<PwOp::kMax>},
+      {"Sum", variadic<PwOp::kAdd>},
+      {"Pow", variadic<PwOp::kPow>},
+      {"And", variadic<PwOp::kAnd>},
+      {"Or", variadic<PwOp::kOr>},
+      {"Xor", variadic<PwOp::kXor>},
+      {"Mod", modRule},
       {"Mean", [](Ctx& c) { return c.bi(PwOp::kDiv, variadic<PwOp::kAdd>(c), c.c(double(c.a.size()))); }},
-      {"Equal", compare<PwOp::kEq>}, {"Less", compare<PwOp::kLt>}, {"LessOrEqual", compare<PwOp::kLe>},
-      {"Greater", compare<PwOp::kGt>}, {"GreaterOrEqual", compare<PwOp::kGe>},
-      {"Neg", unary<PwOp::kNeg>}, {"Abs", unary<PwOp::kAbs>}, {"Sign", unary<PwOp::kSign>}, {"Sqrt", unary<PwOp::kSqrt>},
-      {"Reciprocal", unary<PwOp::kReciprocal>}, {"Exp", unary<PwOp::kExp>}, {"Log", unary<PwOp::kLog>},
-      {"Sin", unary<PwOp::kSin>}, {"Cos", unary<PwOp::kCos>}, {"Tanh", unary<PwOp::kTanh>}, {"Erf", unary<PwOp::kErf>},
-      {"Sigmoid", unary<PwOp::kSigmoid>}, {"Floor", unary<PwOp::kFloor>}, {"Ceil", unary<PwOp::kCeil>},
-      {"Round", unary<PwOp::kRound>}, {"Not", unary<PwOp::kNot>}, {"IsNaN", unary<PwOp::kIsNan>}, {"IsInf", unary<PwOp::kIsInf>},
+      {"Equal", compare<PwOp::kEq>},
+      {"Less", compare<PwOp::kLt>},
+      {"LessOrEqual", compare<PwOp::kLe>},
+      {"Greater", compare<PwOp::kGt>},
+      {"GreaterOrEqual", compare<PwOp::kGe>},
+      {"Neg", unary<PwOp::kNeg>},
+      {"Abs", unary<PwOp::kAbs>},
+      {"Sign", unary<PwOp::kSign>},
+      {"Sqrt", unary<PwOp::kSqrt>},
+      {"Reciprocal", unary<PwOp::kReciprocal>},
+      {"Exp", unary<PwOp::kExp>},
+      {"Log", unary<PwOp::kLog>},
+      {"Sin", unary<PwOp::kSin>},
+      {"Cos", unary<PwOp::kCos>},
+      {"Tanh", unary<PwOp::kTanh>},
+      {"Erf", unary<PwOp::kErf>},
+      {"Sigmoid", unary<PwOp::kSigmoid>},
+      {"Floor", unary<PwOp::kFloor>},
+      {"Ceil", unary<PwOp::kCeil>},
+      {"Round", unary<PwOp::kRound>},
+      {"Not", unary<PwOp::kNot>},
+      {"IsNaN", unary<PwOp::kIsNan>},
+      {"IsInf", unary<PwOp::kIsInf>},
       {"Relu", [](Ctx& c) { return c.bi(PwOp::kMax, c.a[0], c.c(0)); }},
-      {"LeakyRelu", [](Ctx& c) {
+      {"LeakyRelu",
+       [](Ctx& c) {
          return c.p.select(c.out, positive(c, c.a[0]), c.a[0], c.bi(PwOp::kMul, c.a[0], c.c(c.attr("alpha", 0.01f))));
        }},
-      {"PRelu", [](Ctx& c) { return c.p.select(c.out, positive(c, c.a[0]), c.a[0], c.bi(PwOp::kMul, c.a[0], c.a[1])); }},
+      {"PRelu",
+       [](Ctx& c) { return c.p.select(c.out, positive(c, c.a[0]), c.a[0], c.bi(PwOp::kMul, c.a[0], c.a[1])); }},
       {"Elu", [](Ctx& c) { return elu(c, c.a[0], c.attr("alpha", 1), 1); }},
-      {"Selu", [](Ctx& c) { return elu(c, c.a[0], c.attr("alpha", 1.67326319217681884765625f), c.attr("gamma", 1.05070102214813232421875f)); }},
+      {"Selu",
+       [](Ctx& c) {
+         return elu(c, c.a[0], c.attr("alpha", 1.67326319217681884765625f),
+                    c.attr("gamma", 1.05070102214813232421875f));
+       }},
       {"HardSigmoid", [](Ctx& c) { return hardSigmoid(c, c.a[0], c.attr("alpha", 0.2f), c.attr("beta", 0.5f)); }},
       {"HardSwish", [](Ctx& c) { return c.bi(PwOp::kMul, c.a[0], hardSigmoid(c, c.a[0], 1.0 / 6, 0.5)); }},
       {"Silu", [](Ctx& c) { return c.bi(PwOp::kMul, c.a[0], c.un(PwOp::kSigmoid, c.a[0])); }},
@@ -135,15 +176,30 @@ const std::unordered_map<std::string, Rule>& rules() {
       {"Softsign", [](Ctx& c) { return c.bi(PwOp::kDiv, c.a[0], c.bi(PwOp::kAdd, c.un(PwOp::kAbs, c.a[0]), c.c(1))); }},
       {"Clip", clipRule},
       {"Where", [](Ctx& c) { return c.p.select(c.out, c.a[0], c.a[1], c.a[2]); }},
-      {"Cast", castRule}, {"CastLike", castRule},
+      {"Cast", castRule},
+      {"CastLike", castRule},
       {"LayoutCast", [](Ctx& c) { return c.a[0]; }},
-      {"Range", rangeRule}, {"ConstantOfShape", constantOfShapeRule}, {"ShapeValue", shapeValueRule},
+      {"Range", rangeRule},
+      {"ConstantOfShape", constantOfShapeRule},
+      {"ShapeValue", shapeValueRule},
   };
   return t;
 }
 bool compiledType(DType t) {
   switch (t) {
-    case DType::kF32: case DType::kI64: case DType::kI32: case DType::kBool: case DType::kU8: case DType::kI8:
+    case DType::kF32:
+    case DType::kF64:
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kI64:
+    case DType::kI32:
+    case DType::kI16:
+    case DType::kI8:
+    case DType::kU64:
+    case DType::kU32:
+    case DType::kU16:
+    case DType::kU8:
+    case DType::kBool:
       return true;
     default:
       return false;
@@ -152,13 +208,17 @@ bool compiledType(DType t) {
 }  // namespace
 
 bool isViewOp(const Node& n) {
-  static const std::unordered_set<std::string> t = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Expand", "Slice", "Split", "Identity"};
+  static const std::unordered_set<std::string> t = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose",
+                                                    "Expand",  "Slice",   "Split",   "Identity"};
   return n.domain.empty() && t.count(n.op);
 }
-bool isCopy(const Node& n) { return n.op == "LayoutCast"; }
+bool isCopy(const Node& n) {
+  return n.op == "LayoutCast";
+}
 bool isPointwise(const Node& n) {
   if (!n.domain.empty() && n.domain != "rutter") return false;
-  if (n.op == "Range")  // compiled where its extent is known as an expression; data-dependent ranges are refused earlier
+  if (n.op ==
+      "Range")  // compiled where its extent is known as an expression; data-dependent ranges are refused earlier
     for (const ir::Value* v : n.inputs)
       if (!v->symbolic && !v->constant) return false;
   if (n.op == "IsInf" && (n.getInt("detect_negative", 1) != 1 || n.getInt("detect_positive", 1) != 1)) return false;
@@ -170,10 +230,34 @@ bool isCompilable(const Node& n) {
   for (const ir::Value* v : n.inputs)
     if (v && !compiledType(v->type.dtype)) return false;
   if (isPointwise(n) || isViewOp(n)) return true;
-  static const std::unordered_set<std::string> t = {
-      "MatMul", "Gemm", "Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "ReduceSum",
-      "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSumSquare", "ReduceL1", "ReduceL2", "ReduceLogSumExp", "ArgMax",
-      "ArgMin", "Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization", "Resize", "Gather", "Concat", "Pad", "Tile"};
+  static const std::unordered_set<std::string> t = {"MatMul",
+                                                    "Gemm",
+                                                    "Conv",
+                                                    "ConvTranspose",
+                                                    "MaxPool",
+                                                    "AveragePool",
+                                                    "GlobalAveragePool",
+                                                    "GlobalMaxPool",
+                                                    "ReduceSum",
+                                                    "ReduceMean",
+                                                    "ReduceMax",
+                                                    "ReduceMin",
+                                                    "ReduceProd",
+                                                    "ReduceSumSquare",
+                                                    "ReduceL1",
+                                                    "ReduceL2",
+                                                    "ReduceLogSumExp",
+                                                    "ArgMax",
+                                                    "ArgMin",
+                                                    "Softmax",
+                                                    "LogSoftmax",
+                                                    "LayerNormalization",
+                                                    "RMSNormalization",
+                                                    "Resize",
+                                                    "Gather",
+                                                    "Concat",
+                                                    "Pad",
+                                                    "Tile"};
   return n.domain.empty() && t.count(n.op);
 }
 int lowerPointwise(PwLowering& low, const Node& n, const std::vector<int>& args) {

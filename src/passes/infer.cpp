@@ -143,10 +143,28 @@ void inferRegion(ir::Graph& g, ir::Region& r) {
   }
 }
 
+// Something must write every output: one that is a constant of the model gets a copy.
+void makeOutputs(ir::Graph& g) {
+  for (ir::Value*& v : g.top().outputs) {
+    if (v->producer) continue;
+    if (!v->constant)
+      throw UserError(
+          "'{}' is an input and an output of the model: give the output a name and an Identity node of its own",
+          v->name);
+    ir::Value* out = g.makeValue(v->name, v->type);
+    std::swap(v->name, out->name);
+    ir::Node* copy = g.makeNode(g.top(), "Identity", {v}, {out});
+    copy->name = out->name;
+    copy->origins = {out->name};
+    v = out;
+  }
+}
+
 }  // namespace
 
 void specialise(ir::Graph& g, const Profile& profile) {
   Specialiser(g, profile).run();
+  makeOutputs(g);
   inferTypes(g);
 }
 

@@ -19,9 +19,10 @@ struct ShapeRange {
 using Profile = std::map<std::string, ShapeRange>;
 
 /// Puts the profile into the graph: axes with min == max become constants everywhere, others keep (or get) a symbol
-/// with its bounds in Graph::symbols. Ranges of axes that share a symbol are intersected. Then runs inferTypes.
-/// UserError: an input that the model does not have, a rank or static extent that differs, min <= opt <= max broken, an
-/// empty intersection, or an axis that is dynamic and has no range; each names the input and the axis.
+/// with its bounds in Graph::symbols. Ranges of axes that share a symbol are intersected. An output that is a constant
+/// gets an Identity node that makes it. Then runs inferTypes. UserError: an input that the model does not have, a rank
+/// or static extent that differs, min <= opt <= max broken, an empty intersection, or an axis that is dynamic and has
+/// no range; each names the input and the axis. An output that is an input.
 void specialise(ir::Graph& g, const Profile& profile);
 
 /// Runs the shape rule of every node, in order, from the inputs' types; constraints are collected anew. Nested regions

@@ -191,13 +191,24 @@ Choice fastest(const LoweredGroup& l, const LayerRoute& r, std::vector<Choice> a
   return now;
 }
 
-Hash128 kernelKey(const Problem& p, const Config& c, const Lowering& l, const MachineProfile& m, const Target& target) {
+Hash128 kernelKey(const Problem& p, const Config& c, const MachineProfile& m, const Target& target) {
   ByteWriter w;
   w.put(p.serialize());
   w.put(c.serialize());
+  w.put(m.isa);
+  w.put(m.features);
+  w.put(m.vectorBytes);
+  w.put(m.registers);
+  w.put(target.emitterId());
+  return hashBytes(w.bytes());
+}
+
+Hash128 timingKey(const Hash128& kernel, const Lowering& l, const MachineProfile& m) {
+  ByteWriter w;
+  w.put(kernel.lo);
+  w.put(kernel.hi);
   w.put(l.serialize());
   w.put(m.serialize());
-  w.put(target.emitterId());
   return hashBytes(w.bytes());
 }
 

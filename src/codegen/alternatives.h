@@ -52,7 +52,10 @@ std::vector<Choice> choices(const Problem& p, const LayerRoute& r, const Target&
 Choice fastest(const LoweredGroup& l, const LayerRoute& r, std::vector<Choice> all, size_t best,
                const MachineProfile& machine, TacticTimer& timer, const std::function<void(Choice&)>& complete);
 
-/// What a kernel is cached and timed by: hash of (problem, configuration, lowering, machine profile, emitters).
-Hash128 kernelKey(const Problem& p, const Config& c, const Lowering& l, const MachineProfile& m, const Target& target);
+/// What a kernel's code is cached by: hash of all that Target::emit may read: problem, configuration, instruction set
+/// and emitters. How it is launched (lowering, cores, cache sizes) is no part of it.
+Hash128 kernelKey(const Problem& p, const Config& c, const MachineProfile& m, const Target& target);
+/// What a kernel's time is kept by: its code, how it is launched and the whole machine profile.
+Hash128 timingKey(const Hash128& kernel, const Lowering& l, const MachineProfile& m);
 
 }  // namespace rutter::codegen

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "codegen/in_place.h"
 #include "codegen/pointwise.h"
 #include "runtime/attrs.h"
 
@@ -64,10 +65,13 @@ bool choose(Layer& layer, const knobs::Route& route, const Target& target, const
   }
   for (const knobs::Refusal& f : c.refusals)
     layer.refusals.push_back(fmt::format("{}={}: {}", registry[f.knob].name, f.value, f.reason));
+  layer.refused = std::move(c.refusals);
   return true;
 }
 
-bool referenceGroup(const Group& g) { return g.kind == GroupKind::kReference; }
+bool referenceGroup(const Group& g) {
+  return g.kind == GroupKind::kReference;
+}
 
 // Reference nodes read and write dense row-major memory: views and other layouts get a copy in front.
 void densifyReferenceOperands(ir::Graph& g, const std::set<const Node*>& reference) {
@@ -93,8 +97,8 @@ void densifyReferenceOperands(ir::Graph& g, const std::set<const Node*>& referen
     for (Value* v : n->outputs) {
       if (!v) continue;
       if (g.isOutput(v) && !v->type.layout.isRowMajor())
-        throw UserError("output '{}' can only be row-major: it is made by {} ({}), which has no kernel", v->name, n->name,
-                        n->op);
+        throw UserError("output '{}' can only be row-major: it is made by {} ({}), which has no kernel", v->name,
+                        n->name, n->op);
       v->type.layout = {};
     }
   }
@@ -114,8 +118,9 @@ Decision decide(std::unique_ptr<ir::Graph> graph, const knobs::Route& route, con
       reasons[n.get()] = "no kernel for this operator or its element types";
     }
   // A refusal found late turns a node into a reference node, which changes what may share memory: decide again.
-  for (int round = 0;; round++) {
-    RUTTER_CHECK(round <= 2 * int(d.graph->top().nodes.size()) + 8, "deciding does not settle");
+  const size_t most = 2 * d.graph->top().nodes.size() + 8;
+  for (size_t round = 0;; round++) {
+    RUTTER_CHECK(round <= most, "deciding does not settle");
     densifyReferenceOperands(*d.graph, reference);
     d.layers.clear();
     d.storage = std::make_unique<Storage>(*d.graph, route, reference);
@@ -153,7 +158,9 @@ Decision decide(std::unique_ptr<ir::Graph> graph, const knobs::Route& route, con
     if (!changed) break;
   }
 
+  decideInPlace(d);
   ByteWriter all;
+  all.put(machine.serialize());
   const auto& registry = knobs::Registry::builtin();
   auto placementText = [&](const Value* v) {
     const Placement& p = d.storage->of(v);
@@ -164,13 +171,16 @@ Decision decide(std::unique_ptr<ir::Graph> graph, const knobs::Route& route, con
   for (Layer& l : d.layers) {
     l.reads.insert(l.group.reads.begin(), l.group.reads.end());
     for (Node* n : l.group.all())
-      if (auto it = d.storage->reads().find(n->name); it != d.storage->reads().end()) l.reads.insert(it->second.begin(), it->second.end());
+      if (auto it = d.storage->reads().find(n->name); it != d.storage->reads().end())
+        l.reads.insert(it->second.begin(), it->second.end());
     for (knobs::KnobId id : l.reads) l.knobsRead.push_back(registry[id].name);
     if (l.tactic) {
-      l.kernelKey = kernelKey(l.lowered.problem, l.config, l.lowering, machine, target);
+      l.kernelKey = kernelKey(l.lowered.problem, l.config, machine, target);
       all.put(l.kernelKey.lo);
       all.put(l.kernelKey.hi);
-      all.put(l.mayOverwrite);
+      all.put(l.lowering.serialize());
+      all.put(uint32_t(l.overwrites.size()));
+      for (const auto& [out, from] : l.overwrites) all.put(out->name), all.put(from->name);
       for (size_t i = 0; i < l.lowered.operands.size(); i++) {
         const auto& s = l.lowered.operands[i];
         if (s.root->constant) {

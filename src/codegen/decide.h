@@ -16,24 +16,26 @@ namespace rutter::codegen {
 
 struct Layer {
   Group group;
-  LoweredGroup lowered;             ///< empty for reference nodes
-  const Tactic* tactic = nullptr;   ///< null: reference node
+  LoweredGroup lowered;            ///< empty for reference nodes
+  const Tactic* tactic = nullptr;  ///< null: reference node
   Config config;
   Lowering lowering;
-  bool mayOverwrite = false;        ///< the output may take the memory of an input that dies here, if points match
+  bool mayOverwrite = false;  ///< outputs may take the memory of inputs that die here
+  std::vector<std::pair<const ir::Value*, const ir::Value*>>
+      overwrites;                      ///< output that does, and whose memory (roots)
   std::vector<std::string> knobsRead;  ///< names with dashes
   std::vector<std::string> refusals;   ///< "-gemm:tile_m=28: reason", "tactic conv_direct: reason"
   std::set<knobs::KnobId> reads;
-  std::vector<std::string> timed;  ///< assignments that levels 4 and 5 chose by time: "-gemm:tile_m=8"
-  Hash128 kernelKey;               ///< of (problem, configuration, lowering, machine profile, emitters)
+  std::vector<std::string> timed;       ///< assignments that levels 4 and 5 chose by time: "-gemm:tile_m=8"
+  std::vector<knobs::Refusal> refused;  ///< wishes that the tactic could not take (in refusals as text)
+  Hash128 kernelKey;                    ///< of (problem, configuration, instruction set, emitters)
 };
 
 struct Decision {
-  std::unique_ptr<ir::Graph> graph;   ///< after passes; layers point into it
+  std::unique_ptr<ir::Graph> graph;  ///< after passes; layers point into it
   std::unique_ptr<Storage> storage;
-  std::vector<Layer> layers;          ///< in execution order
-  Hash128 hash;                       ///< equal hashes are equal engines
-  std::vector<std::string> takenWishes;  ///< assignments of the route that some layer took or some pass read
+  std::vector<Layer> layers;  ///< in execution order
+  Hash128 hash;               ///< equal hashes are equal engines
 };
 
 /// `graph` comes out of the pass pipeline. Nodes without a kernel become reference nodes, with the reason in refusals.

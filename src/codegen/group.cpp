@@ -16,14 +16,24 @@ using knobs::LayerKnobs;
 
 enum class Family { kNone, kConv, kGemm, kReduce, kRow, kMove };
 Family familyOf(const Node& n) {
-  static const std::unordered_map<std::string, Family> t = {
-      {"Conv", Family::kConv}, {"ConvTranspose", Family::kConv}, {"MatMul", Family::kGemm}, {"Gemm", Family::kGemm},
-      {"Softmax", Family::kRow}, {"LogSoftmax", Family::kRow}, {"LayerNormalization", Family::kRow}, {"RMSNormalization", Family::kRow},
-      {"MaxPool", Family::kMove}, {"AveragePool", Family::kMove}, {"Resize", Family::kMove}, {"Gather", Family::kMove},
-      {"Pad", Family::kMove}, {"Tile", Family::kMove}};
+  static const std::unordered_map<std::string, Family> t = {{"Conv", Family::kConv},
+                                                            {"ConvTranspose", Family::kConv},
+                                                            {"MatMul", Family::kGemm},
+                                                            {"Gemm", Family::kGemm},
+                                                            {"Softmax", Family::kRow},
+                                                            {"LogSoftmax", Family::kRow},
+                                                            {"LayerNormalization", Family::kRow},
+                                                            {"RMSNormalization", Family::kRow},
+                                                            {"MaxPool", Family::kMove},
+                                                            {"AveragePool", Family::kMove},
+                                                            {"Resize", Family::kMove},
+                                                            {"Gather", Family::kMove},
+                                                            {"Pad", Family::kMove},
+                                                            {"Tile", Family::kMove}};
   auto it = t.find(n.op);
   if (it != t.end()) return it->second;
-  if (n.op.rfind("Reduce", 0) == 0 || n.op.rfind("Global", 0) == 0 || n.op == "ArgMax" || n.op == "ArgMin") return Family::kReduce;
+  if (n.op.rfind("Reduce", 0) == 0 || n.op.rfind("Global", 0) == 0 || n.op == "ArgMax" || n.op == "ArgMin")
+    return Family::kReduce;
   return Family::kNone;
 }
 
@@ -35,19 +45,28 @@ bool epilogueAllowed(Family f, const Node& u, const Value* v, const LayerKnobs& 
   bool same = other && other->type.dims == u.outputs[0]->type.dims;
   switch (f) {
     case Family::kConv:
-      return !other ? *k.get(knob::fuse_conv_activation) : same ? *k.get(knob::fuse_conv_residual) : *k.get(knob::fuse_conv_bias);
+      return !other ? *k.get(knob::fuse_conv_activation)
+             : same ? *k.get(knob::fuse_conv_residual)
+                    : *k.get(knob::fuse_conv_bias);
     case Family::kGemm:
-      return !other ? *k.get(knob::fuse_gemm_activation) : same ? *k.get(knob::fuse_gemm_residual) : *k.get(knob::fuse_gemm_bias);
-    case Family::kReduce: return *k.get(knob::fuse_reduce_epilogue);
-    case Family::kRow: return *k.get(knob::fuse_row_epilogue);
-    case Family::kMove: return *k.get(knob::fuse_pool_epilogue);
-    default: return *k.get(knob::fuse_pointwise);
+      return !other ? *k.get(knob::fuse_gemm_activation)
+             : same ? *k.get(knob::fuse_gemm_residual)
+                    : *k.get(knob::fuse_gemm_bias);
+    case Family::kReduce:
+      return *k.get(knob::fuse_reduce_epilogue);
+    case Family::kRow:
+      return *k.get(knob::fuse_row_epilogue);
+    case Family::kMove:
+      return *k.get(knob::fuse_pool_epilogue);
+    default:
+      return *k.get(knob::fuse_pointwise);
   }
 }
 
 class Former {
  public:
-  Former(const ir::Graph& g, const Storage& s, const knobs::Route& r, const std::set<const Node*>& ref, const std::set<const Node*>& alone)
+  Former(const ir::Graph& g, const Storage& s, const knobs::Route& r, const std::set<const Node*>& ref,
+         const std::set<const Node*>& alone)
       : g_(g), storage_(s), route_(r), ref_(ref), alone_(alone) {
     int i = 0;
     for (auto& n : g.top().nodes) order_[n.get()] = i++;
@@ -108,7 +127,8 @@ class Former {
   std::unordered_map<const Node*, std::shared_ptr<std::vector<const Node*>>> members_;  ///< of finished groups
 };
 
-// Adds pointwise users while the space stays the same, keeping the largest set from which at most maxOutputs values escape.
+// Adds pointwise users while the space stays the same, keeping the largest set from which at most maxOutputs values
+// escape.
 void Former::grow(Group& gr, std::set<const Node*>& in, Family f, int maxOutputs) {
   Node* seed = gr.anchor ? gr.anchor : gr.nodes.front();
   LayerKnobs k(route_, seed->origins);
@@ -128,7 +148,8 @@ void Former::grow(Group& gr, std::set<const Node*>& in, Family f, int maxOutputs
   while (!frontier.empty() && int(chain.size()) < limit) {
     Node* u = frontier.begin()->second;
     frontier.erase(frontier.begin());
-    if (taken_.count(u) || cur.count(u) || !plain(u) || u->outputs.size() != 1 || !(u->outputs[0]->type.dims == space)) continue;
+    if (taken_.count(u) || cur.count(u) || !plain(u) || u->outputs.size() != 1 || !(u->outputs[0]->type.dims == space))
+      continue;
     if (isCopy(*u) && f != Family::kNone) continue;  // an anchor writes its own layout best
     bool ok = true;
     const Value* through = nullptr;
@@ -306,8 +327,8 @@ std::vector<Node*> Group::all() const {
   return v;
 }
 
-std::vector<Group> formGroups(const ir::Graph& g, const Storage& storage, const knobs::Route& route, const std::set<const Node*>& reference,
-                              const std::set<const Node*>& alone) {
+std::vector<Group> formGroups(const ir::Graph& g, const Storage& storage, const knobs::Route& route,
+                              const std::set<const Node*>& reference, const std::set<const Node*>& alone) {
   return Former(g, storage, route, reference, alone).run();
 }
 

@@ -16,8 +16,8 @@ struct LoweredGroup {
     const ir::Value* value = nullptr;  ///< the value itself (a view of root)
     ir::Dim offset = 0;                ///< elements
   };
-  std::vector<Source> operands;   ///< beside problem.operands
-  ir::Dims params;                ///< expressions of the run-time table
+  std::vector<Source> operands;  ///< beside problem.operands
+  ir::Dims params;               ///< expressions of the run-time table
 };
 
 /// Never fails on a compilable group; an operator whose attributes have no kernel problem throws a Refusal.
@@ -44,7 +44,7 @@ class ProblemBuilder {
   };
   ir::Dims space;
   std::vector<Op> anchors, inputs, outs;
-  std::vector<int> reduced;   ///< flag an axis, where the kind has it
+  std::vector<int> reduced;  ///< flag an axis, where the kind has it
   PwProgram prologue, epilogue;
   std::map<std::string, ir::Dims> ints;
   std::map<std::string, std::string> words;
@@ -56,7 +56,8 @@ class ProblemBuilder {
   void anchor(const ir::Value* v, ir::Dims dims, ir::Dims strides, ir::Dim offset);
   void anchor(const ir::Value* v);  ///< with its own dims and placement
   /// Appends the programs of `nodes`; values already computed are in `known`. Other inputs become loads over `over`.
-  void program(PwProgram& p, const std::vector<ir::Node*>& nodes, std::map<const ir::Value*, int>& known, const ir::Dims& over);
+  void program(PwProgram& p, const std::vector<ir::Node*>& nodes, std::map<const ir::Value*, int>& known,
+               const ir::Dims& over);
   int value(PwProgram& p, const ir::Value* v, std::map<const ir::Value*, int>& known, const ir::Dims& over);
   /// The group's outputs as operands over space.
   void finishOutputs(PwProgram& p, const std::map<const ir::Value*, int>& known);

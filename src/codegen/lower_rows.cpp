@@ -12,7 +12,9 @@ using ir::Dims;
 using ir::Node;
 using ir::Value;
 
-size_t positive(int64_t a, size_t rank) { return size_t(a < 0 ? a + int64_t(rank) : a); }
+size_t positive(int64_t a, size_t rank) {
+  return size_t(a < 0 ? a + int64_t(rank) : a);
+}
 
 // The reduced axes of a node: attribute, second input, or all; global pools reduce the spatial axes.
 std::vector<int> reducedAxes(const Node& n) {
@@ -28,10 +30,12 @@ std::vector<int> reducedAxes(const Node& n) {
   }
   std::vector<int64_t> axes = n.getInts("axes");
   if (const Value* v = n.input(1)) {
-    if (v->constant) axes = v->constant->toInts();
+    if (v->constant)
+      axes = v->constant->toInts();
     else if (v->symbolic)
       for (const Dim& d : *v->symbolic) axes.push_back(d.value());
-    else throw LowerRefusal{"axes are computed at run time"};
+    else
+      throw LowerRefusal{"axes are computed at run time"};
   }
   if (axes.empty() && n.getInt("noop_with_empty_axes", 0)) return f;
   if (axes.empty()) std::fill(f.begin(), f.end(), 1);
@@ -44,9 +48,11 @@ void lowerReduce(ProblemBuilder& b) {
   const Node& n = *b.group.anchor;
   b.kind = ProblemKind::kReduce;
   static const std::map<std::string, std::string> words = {
-      {"ReduceSum", "sum"}, {"ReduceMean", "mean"}, {"ReduceMax", "max"}, {"ReduceMin", "min"}, {"ReduceProd", "prod"},
-      {"ReduceSumSquare", "sumsq"}, {"ReduceL1", "l1"}, {"ReduceL2", "l2"}, {"ReduceLogSumExp", "logsumexp"}, {"ArgMax", "argmax"},
-      {"ArgMin", "argmin"}, {"GlobalAveragePool", "mean"}, {"GlobalMaxPool", "max"}};
+      {"ReduceSum", "sum"},    {"ReduceMean", "mean"}, {"ReduceMax", "max"},
+      {"ReduceMin", "min"},    {"ReduceProd", "prod"}, {"ReduceSumSquare", "sumsq"},
+      {"ReduceL1", "l1"},      {"ReduceL2", "l2"},     {"ReduceLogSumExp", "logsumexp"},
+      {"ArgMax", "argmax"},    {"ArgMin", "argmin"},   {"GlobalAveragePool", "mean"},
+      {"GlobalMaxPool", "max"}};
   auto it = words.find(n.op);
   RUTTER_CHECK(it != words.end(), "no reduction for {}", n.op);
   if (n.getInt("select_last_index", 0)) throw LowerRefusal{"select_last_index"};
@@ -109,7 +115,8 @@ void lowerRow(ProblemBuilder& b) {
     b.reals["eps"] = n.getFloat("epsilon", 1e-5f);
     for (size_t a = positive(n.getInt("axis", -1), rank); a < rank; a++) b.reduced[a] = 1;
     for (size_t i = 1; i < n.outputs.size(); i++)
-      if (n.outputs[i] && (!n.outputs[i]->users.empty() || b.graph.isOutput(n.outputs[i]))) throw LowerRefusal{"mean or deviation is an output"};
+      if (n.outputs[i] && (!n.outputs[i]->users.empty() || b.graph.isOutput(n.outputs[i])))
+        throw LowerRefusal{"mean or deviation is an output"};
   }
   std::map<const Value*, int> known;
   b.program(b.prologue, b.group.prologue, known, b.space);

@@ -20,7 +20,9 @@ void epilogueFromAcc(ProblemBuilder& b, int acc) {
   b.program(b.epilogue, b.group.nodes, known, b.space);
   b.finishOutputs(b.epilogue, known);
 }
-Dims intsOf(const std::vector<int64_t>& v) { return ir::toDims(v); }
+Dims intsOf(const std::vector<int64_t>& v) {
+  return ir::toDims(v);
+}
 }  // namespace
 
 void lowerGemm(ProblemBuilder& b) {
@@ -73,7 +75,8 @@ void lowerGemm(ProblemBuilder& b) {
   };
   align(da, sa);
   align(db, sb);
-  // Fold batch axes into rows where B is the same for all of them and everything else strides evenly; drop and merge others.
+  // Fold batch axes into rows where B is the same for all of them and everything else strides evenly; drop and merge
+  // others.
   auto erase = [&](size_t a) {
     auto cut = [&](Dims& d) { d.erase(d.begin() + a); };
     cut(b.space), cut(da), cut(sa), cut(db), cut(sb);
@@ -115,7 +118,9 @@ void lowerConv(ProblemBuilder& b) {
   const Value *X = n.inputs[0], *W = n.inputs[1], *Y = n.outputs[0];
   size_t spatial = X->type.rank() - 2;
   b.space = Y->type.dims;
-  auto attr = [&](const char* name, int64_t fallback) { return n.getInts(name, std::vector<int64_t>(spatial, fallback)); };
+  auto attr = [&](const char* name, int64_t fallback) {
+    return n.getInts(name, std::vector<int64_t>(spatial, fallback));
+  };
   auto stride = attr("strides", 1), dilation = attr("dilations", 1);
   Dims kernel(W->type.dims.begin() + 2, W->type.dims.end());
   b.ints["kernel"] = kernel;
@@ -129,7 +134,8 @@ void lowerConv(ProblemBuilder& b) {
   bool derived = autoPad == "SAME_UPPER" || autoPad == "SAME_LOWER" || (transposed && n.has("output_shape"));
   for (size_t i = 0; derived && i < spatial; i++) {
     Dim in = X->type.dims[2 + i], out = Y->type.dims[2 + i], reach = (kernel[i] - Dim(1)) * Dim(dilation[i]) + Dim(1);
-    Dim total = transposed ? (in - Dim(1)) * Dim(stride[i]) + reach - out : (out - Dim(1)) * Dim(stride[i]) + reach - in;
+    Dim total =
+        transposed ? (in - Dim(1)) * Dim(stride[i]) + reach - out : (out - Dim(1)) * Dim(stride[i]) + reach - in;
     if (transposed) total = total + Dim(n.getInts("output_padding", std::vector<int64_t>(spatial, 0))[i]);
     total = max(total, Dim(0));
     Dim small = floorDiv(total, Dim(2)), big = total - small;
@@ -168,7 +174,9 @@ void lowerPool(ProblemBuilder& b) {
   for (size_t i = 0; i < spatial && autoPad != "NOTSET"; i++) {
     Dim total(0);
     if (autoPad != "VALID")
-      total = max((Y->type.dims[2 + i] - Dim(1)) * Dim(stride[i]) + Dim((kernel[i] - 1) * dilation[i] + 1) - X->type.dims[2 + i], Dim(0));
+      total = max((Y->type.dims[2 + i] - Dim(1)) * Dim(stride[i]) + Dim((kernel[i] - 1) * dilation[i] + 1) -
+                      X->type.dims[2 + i],
+                  Dim(0));
     Dim small = floorDiv(total, Dim(2)), big = total - small;
     pads[i] = autoPad == "SAME_UPPER" ? small : big;
     pads[spatial + i] = autoPad == "SAME_UPPER" ? big : small;
@@ -184,10 +192,12 @@ void lowerPool(ProblemBuilder& b) {
 
 namespace {
 // Nearest neighbour by whole factors repeats elements: a copy whose output axes are cut in two, the inner one read with
-// stride 0. Source index floor(x / factor) is what asymmetric + floor means, and what half_pixel means with either rounding.
+// stride 0. Source index floor(x / factor) is what asymmetric + floor means, and what half_pixel means with either
+// rounding.
 bool repeatRows(ProblemBuilder& b, const Value* X) {
   const std::string &c = b.words["coordinates"], &r = b.words["nearest_mode"];
-  bool floors = (c == "asymmetric" && r == "floor") || ((c == "half_pixel" || c == "pytorch_half_pixel") && r.rfind("round_prefer", 0) == 0);
+  bool floors = (c == "asymmetric" && r == "floor") ||
+                ((c == "half_pixel" || c == "pytorch_half_pixel") && r.rfind("round_prefer", 0) == 0);
   if (!floors || !b.group.nodes.empty()) return false;
   const Value* Y = b.group.anchor->outputs[0];
   const Placement &px = b.storage.of(X), &py = b.storage.of(Y);
@@ -230,7 +240,8 @@ void lowerResize(ProblemBuilder& b) {
   std::vector<int64_t> axes = n.getInts("axes");
   if (axes.empty())
     for (size_t a = 0; a < X->type.rank(); a++) axes.push_back(int64_t(a));
-  if (bySize && n.getString("keep_aspect_ratio_policy", "stretch") != "stretch") throw LowerRefusal{"keep_aspect_ratio_policy"};
+  if (bySize && n.getString("keep_aspect_ratio_policy", "stretch") != "stretch")
+    throw LowerRefusal{"keep_aspect_ratio_policy"};
   for (size_t i = 0; i < axes.size(); i++) {
     size_t a = size_t(axes[i] < 0 ? axes[i] + int64_t(X->type.rank()) : axes[i]);
     double scale;
@@ -279,7 +290,8 @@ void lowerPad(ProblemBuilder& b) {
     throw LowerRefusal{"pads are computed at run time"};
   };
   Dims pads = list(n.inputs[1]), axes;
-  if (n.input(3)) axes = list(n.inputs[3]);
+  if (n.input(3))
+    axes = list(n.inputs[3]);
   else
     for (size_t a = 0; a < rank; a++) axes.push_back(Dim(int64_t(a)));
   Dims lo(rank, Dim(0)), hi = b.space;
@@ -288,7 +300,8 @@ void lowerPad(ProblemBuilder& b) {
     if (a < 0) a += int64_t(rank);
     lo[a] = pads[i];
     hi[a] = pads[i] + X->type.dims[a];
-    if (pads[i].range(b.graph.symbols).first < 0 || pads[axes.size() + i].range(b.graph.symbols).first < 0) throw LowerRefusal{"negative pads"};
+    if (pads[i].range(b.graph.symbols).first < 0 || pads[axes.size() + i].range(b.graph.symbols).first < 0)
+      throw LowerRefusal{"negative pads"};
   }
   double fill = 0;
   if (n.input(2)) {

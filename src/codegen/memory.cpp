@@ -9,7 +9,9 @@ MemoryOptions memoryOptions(const knobs::LayerKnobs& k) {
   MemoryOptions o;
   o.reuse = *k.get(knob::memory_reuse);
   auto order = k.get(knob::memory_order);
-  o.order = order == "size" ? MemoryOptions::Order::kSize : order == "time" ? MemoryOptions::Order::kTime : MemoryOptions::Order::kArea;
+  o.order = order == "size"   ? MemoryOptions::Order::kSize
+            : order == "time" ? MemoryOptions::Order::kTime
+                              : MemoryOptions::Order::kArea;
   o.bestFit = k.get(knob::memory_fit) == "best";
   o.align = *k.get(knob::memory_align);
   o.skew = *k.get(knob::memory_skew);
@@ -23,9 +25,12 @@ int64_t planMemory(std::vector<MemoryItem>& items, const MemoryOptions& o) {
   auto weight = [&](size_t i) -> int64_t {
     const MemoryItem& m = items[i];
     switch (o.order) {
-      case MemoryOptions::Order::kSize: return -m.bytes;
-      case MemoryOptions::Order::kTime: return m.first;
-      default: return -m.bytes * int64_t(m.last - m.first + 1);
+      case MemoryOptions::Order::kSize:
+        return -m.bytes;
+      case MemoryOptions::Order::kTime:
+        return m.first;
+      default:
+        return -m.bytes * int64_t(m.last - m.first + 1);
     }
   };
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return weight(a) < weight(b); });
@@ -47,7 +52,9 @@ int64_t planMemory(std::vector<MemoryItem>& items, const MemoryOptions& o) {
       at = std::max(at, up(p.offset + p.bytes + o.skew));
     }
     m.offset = best >= 0 ? best : at;
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), i, [&](size_t a, size_t b) { return items[a].offset < items[b].offset; }), i);
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), i,
+                                   [&](size_t a, size_t b) { return items[a].offset < items[b].offset; }),
+                  i);
     total = std::max(total, m.offset + m.bytes);
   }
   return up(total);

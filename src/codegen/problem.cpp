@@ -9,7 +9,8 @@
 namespace rutter::codegen {
 
 std::string_view kindName(ProblemKind k) {
-  static constexpr std::string_view names[] = {"loop", "reduce", "row", "gemm", "conv", "deconv", "pool", "resize", "gather"};
+  static constexpr std::string_view names[] = {"loop",   "reduce", "row",    "gemm",  "conv",
+                                               "deconv", "pool",   "resize", "gather"};
   return names[size_t(k)];
 }
 const std::vector<KDim>& Problem::getInts(const std::string& k) const {
@@ -35,46 +36,79 @@ int Problem::outputs() const {
   for (const Operand& o : operands) n += o.output;
   return n;
 }
-int Problem::firstOutput() const { return int(operands.size()) - outputs(); }
+int Problem::firstOutput() const {
+  return int(operands.size()) - outputs();
+}
 int64_t Problem::divisorOf(const KDim& d) const {
   return d.isConstant() ? std::max<int64_t>(1, std::abs(d.value)) : params.at(d.param).divisor;
 }
 
 namespace {
-double points(const Problem& p, const std::vector<KDim>& dims) {
-  double n = 1;
-  for (const KDim& d : dims) n *= double(p.optOf(d));
+// N counts: double, or an expression. `of` makes an N of an extent.
+template <typename N, typename Of>
+N points(const std::vector<KDim>& dims, Of of, size_t from = 0) {
+  N n(1);
+  for (size_t i = from; i < dims.size(); i++) n = n * of(dims[i]);
   return n;
 }
-}  // namespace
-double Problem::flops() const {
-  double n = points(*this, space), per = double(epilogue.code.size());
-  switch (kind) {
-    case ProblemKind::kGemm: per += 2 * double(optOf(operands[0].dims.back())); break;
-    case ProblemKind::kConv: per += 2 * points(*this, operands[1].dims) / double(optOf(operands[1].dims[0])); break;
+template <typename N, typename Of>
+N flopsOf(const Problem& p, Of of) {
+  auto count = [](size_t n) { return N(int64_t(n)); };
+  N n = points<N>(p.space, of), per = count(p.epilogue.code.size());
+  switch (p.kind) {
+    case ProblemKind::kGemm:
+      per = per + N(2) * of(p.operands[0].dims.back());
+      break;
+    case ProblemKind::kConv:
+      per = per + N(2) * points<N>(p.operands[1].dims, of, 1);
+      break;
     case ProblemKind::kDeconv:
-      return 2 * points(*this, operands[0].dims) * points(*this, operands[1].dims) / double(optOf(operands[1].dims[0])) + n * per;
-    case ProblemKind::kPool: per += points(*this, getInts("kernel")); break;
-    case ProblemKind::kReduce: per = double(prologue.code.size() + 1); break;
-    case ProblemKind::kRow: per += double(prologue.code.size() + 8); break;
-    default: break;
+      return N(2) * points<N>(p.operands[0].dims, of) * points<N>(p.operands[1].dims, of, 1) + n * per;
+    case ProblemKind::kPool:
+      per = per + points<N>(p.getInts("kernel"), of);
+      break;
+    case ProblemKind::kReduce:
+      per = count(p.prologue.code.size() + 1);
+      break;
+    case ProblemKind::kRow:
+      per = per + count(p.prologue.code.size() + 8);
+      break;
+    default:
+      break;
   }
   return n * per;
 }
-double Problem::bytes() const {
-  double total = 0;
-  for (size_t i = 0; i < operands.size(); i++) {
-    const Operand& o = operands[i];
-    double n = 1;
-    if (int(i) < anchors) {
-      n = points(*this, o.dims);
+template <typename N, typename Of>
+N bytesOf(const Problem& p, Of of) {
+  N total(0);
+  for (size_t i = 0; i < p.operands.size(); i++) {
+    const Operand& o = p.operands[i];
+    N n(1);
+    if (int(i) < p.anchors) {
+      n = points<N>(o.dims, of);
     } else {
-      for (size_t a = 0; a < space.size(); a++)
-        if (!o.strides[a].is(0)) n *= double(optOf(space[a]));
+      for (size_t a = 0; a < p.space.size(); a++)
+        if (!o.strides[a].is(0)) n = n * of(p.space[a]);
     }
-    total += n * ir::bitsOf(o.dtype) / 8;
+    total = total + n * N(int64_t(ir::bitsOf(o.dtype) / 8));
   }
   return total;
+}
+constexpr double kMostCounted = double(int64_t(1) << 60);
+}  // namespace
+double Problem::flops() const {
+  return flopsOf<double>(*this, [&](const KDim& d) { return double(optOf(d)); });
+}
+double Problem::bytes() const {
+  return bytesOf<double>(*this, [&](const KDim& d) { return double(optOf(d)); });
+}
+std::optional<ir::Dim> Problem::flopsDim() const {
+  if (flopsOf<double>(*this, [&](const KDim& d) { return double(maxOf(d)); }) > kMostCounted) return std::nullopt;
+  return flopsOf<ir::Dim>(*this, [](const KDim& d) { return d.dim(); });
+}
+std::optional<ir::Dim> Problem::bytesDim() const {
+  if (bytesOf<double>(*this, [&](const KDim& d) { return double(maxOf(d)); }) > kMostCounted) return std::nullopt;
+  return bytesOf<ir::Dim>(*this, [](const KDim& d) { return d.dim(); });
 }
 
 namespace {
@@ -142,14 +176,19 @@ std::string Problem::serialize() const {
 std::string Problem::print() const {
   auto dims = [&](const std::vector<KDim>& v) {
     std::string s;
-    for (const KDim& d : v) s += (s.empty() ? "" : "x") + (d.isConstant() ? std::to_string(d.value) : fmt::format("${}", d.param));
+    for (const KDim& d : v)
+      s += (s.empty() ? "" : "x") + (d.isConstant() ? std::to_string(d.value) : fmt::format("${}", d.param));
     return s;
   };
   std::string s = fmt::format("{} {}[{}]", kindName(kind), word("op"), dims(space));
   for (const auto& [k, v] : ints) s += fmt::format(" {}={}", k, dims(v));
   for (size_t i = 0; i < operands.size(); i++) {
     const Operand& o = operands[i];
-    s += fmt::format(" {}{}:{}({}|{})", o.output ? "out" : o.constant ? "const" : "in", i, ir::dtypeName(o.dtype), dims(o.dims), dims(o.strides));
+    s += fmt::format(" {}{}:{}({}|{})",
+                     o.output     ? "out"
+                     : o.constant ? "const"
+                                  : "in",
+                     i, ir::dtypeName(o.dtype), dims(o.dims), dims(o.strides));
   }
   return s + fmt::format(" pro={} epi={}", prologue.code.size(), epilogue.code.size());
 }

@@ -4,6 +4,7 @@
 // from the run-time table Args::dim at the parameter's index.
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,11 +44,42 @@ enum class PwOp : uint8_t {
   kConst,  ///< imm (floats) or immInt
   kIndex,  ///< coordinate along space axis args[0] (int64)
   kParam,  ///< an integer of the problem: ints["param"][args[0]] (int64)
-  kAdd, kSub, kMul, kDiv, kMod, kFmod, kPow, kMin, kMax,
-  kNeg, kAbs, kSign, kSqrt, kReciprocal, kExp, kLog, kSin, kCos, kTanh, kErf, kSigmoid,
-  kFloor, kCeil, kRound,  ///< round: half to even
-  kEq, kNe, kLt, kLe, kGt, kGe,  ///< operands of `type`'s operands, result bool
-  kAnd, kOr, kXor, kNot, kIsNan, kIsInf,
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kMod,
+  kFmod,
+  kPow,
+  kMin,
+  kMax,
+  kNeg,
+  kAbs,
+  kSign,
+  kSqrt,
+  kReciprocal,
+  kExp,
+  kLog,
+  kSin,
+  kCos,
+  kTanh,
+  kErf,
+  kSigmoid,
+  kFloor,
+  kCeil,
+  kRound,  ///< round: half to even
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,  ///< operands of `type`'s operands, result bool
+  kAnd,
+  kOr,
+  kXor,
+  kNot,
+  kIsNan,
+  kIsInf,
   kSelect,  ///< args[0] ? args[1] : args[2]
   kCast,    ///< args[0] converted to `type` as ONNX Cast does
 };
@@ -91,27 +123,32 @@ struct Operand {
 enum class ProblemKind : uint8_t {
   /// outputs[point] = epilogue(operands at point) over `space`. anchors = 0.
   kLoop,
-  /// words["op"] = sum|mean|max|min|prod|sumsq|l1|l2|logsumexp|argmax|argmin. space: full extents; ints["reduced"]: 1 for
+  /// words["op"] = sum|mean|max|min|prod|sumsq|l1|l2|logsumexp|argmax|argmin. space: full extents; ints["reduced"]: 1
+  /// for
   /// reduced axes. prologue over all of space gives the value; epilogue runs on reduced points with kAcc; outputs have
   /// stride 0 on reduced axes. anchors = 0.
   kReduce,
-  /// words["op"] = softmax|logsoftmax|layernorm|rmsnorm. Normalises over ints["reduced"] axes; prologue gives the value,
+  /// words["op"] = softmax|logsoftmax|layernorm|rmsnorm. Normalises over ints["reduced"] axes; prologue gives the
+  /// value,
   /// epilogue sees the normalised value as kAcc. reals["eps"]. anchors = 0.
   kRow,
   /// C[batch…, m, n] = epilogue(sum_k A[batch…, m, k] * B[batch…, k, n]). anchors = 2: A, B with dims/strides
   /// [batch…, m, k] and [batch…, k, n] (batch strides 0 where broadcast). space = [batch…, m, n].
   kGemm,
-  /// Y[n, oc, spatial…] = epilogue(conv). anchors = 2: X [n, ic, spatial…], W [oc, ic/groups, kernel…] (constant or not).
+  /// Y[n, oc, spatial…] = epilogue(conv). anchors = 2: X [n, ic, spatial…], W [oc, ic/groups, kernel…] (constant or
+  /// not).
   /// ints: groups, kernel, strides, dilations, pads (begin…, end…). space = [n, oc, spatial…].
   kConv,
   /// Transposed convolution: W [ic, oc/groups, kernel…]; ints as conv (pads as ONNX ConvTranspose).
   kDeconv,
   /// words["op"] = max|average. anchors = 1: X [n, c, spatial…]. ints: kernel, strides, dilations, pads, include_pad.
   kPool,
-  /// words: mode nearest|linear|cubic, coordinates, nearest_mode. anchors = 1: X. reals "scale0", "scale1"… by axis (axes with
+  /// words: mode nearest|linear|cubic, coordinates, nearest_mode. anchors = 1: X. reals "scale0", "scale1"… by axis
+  /// (axes with
   /// no scale are not resized); reals cubic_a, extrapolation.
   kResize,
-  /// Y = epilogue(data[.., indices, ..]). anchors = 2: data, indices (own dims). ints: axis. space = data[:axis] ++ indices
+  /// Y = epilogue(data[.., indices, ..]). anchors = 2: data, indices (own dims). ints: axis. space = data[:axis] ++
+  /// indices
   /// ++ data[axis+1:]. Indices outside [-d, d) end the kernel with kIndexOutOfRange.
   kGather,
 };
@@ -122,8 +159,8 @@ struct Problem {
   std::map<std::string, std::vector<KDim>> ints;
   std::map<std::string, std::string> words;
   std::map<std::string, double> reals;
-  std::vector<KDim> space;  ///< logical iteration extents: those of the output
-  int anchors = 0;          ///< how many leading operands belong to the anchor
+  std::vector<KDim> space;        ///< logical iteration extents: those of the output
+  int anchors = 0;                ///< how many leading operands belong to the anchor
   std::vector<Operand> operands;  ///< anchors, then pointwise inputs, then outputs
   PwProgram prologue, epilogue;
   std::vector<ParamInfo> params;
@@ -132,7 +169,7 @@ struct Problem {
   int64_t getInt(const std::string& k, size_t i = 0) const;      ///< a constant one
   std::string word(const std::string& k) const;
   double real(const std::string& k, double fallback) const;
-  int outputs() const;                   ///< how many operands are outputs
+  int outputs() const;  ///< how many operands are outputs
   int firstOutput() const;
   int64_t minOf(const KDim& d) const { return d.isConstant() ? d.value : params.at(d.param).min; }
   int64_t maxOf(const KDim& d) const { return d.isConstant() ? d.value : params.at(d.param).max; }
@@ -140,6 +177,9 @@ struct Problem {
   int64_t divisorOf(const KDim& d) const;
   double flops() const;  ///< at the profile's opt
   double bytes() const;  ///< read and written once, at opt
+  /// The same at run-time shapes, of the parameters as symbols "$i"; nothing if they may exceed 2^60 within the
+  /// profile.
+  std::optional<ir::Dim> flopsDim() const, bytesDim() const;
   std::string serialize() const;  ///< canonical
   std::string print() const;      ///< one line for people
 };

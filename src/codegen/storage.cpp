@@ -36,8 +36,10 @@ std::optional<Dims> reshapeStrides(const Dims& from, const Dims& strides, const 
     while (!(a == b)) {
       bool growTo = true;  // which side is behind? constants decide; otherwise try the target side first
       auto ca = a.constant(), cb = b.constant();
-      if (ca && cb) growTo = *cb < *ca;
-      else if (exactDiv(b, a)) growTo = false;
+      if (ca && cb)
+        growTo = *cb < *ca;
+      else if (exactDiv(b, a))
+        growTo = false;
       if (growTo) {
         if (j1 >= to.size()) return std::nullopt;
         b = b * to[j1++];
@@ -117,7 +119,9 @@ const Placement& Storage::of(const Value* v) const {
   RUTTER_CHECK(it != placement_.end(), "value {} has no placement", v->name);
   return it->second;
 }
-bool Storage::isInPlace(const Node* concat, size_t i) const { return inPlace_.count({concat, i}) > 0; }
+bool Storage::isInPlace(const Node* concat, size_t i) const {
+  return inPlace_.count({concat, i}) > 0;
+}
 void Storage::note(const Node& n, const knobs::LayerKnobs& k) {
   reads_[n.name].insert(k.reads().begin(), k.reads().end());
   // A view or Concat may end up without a layer of its own: whoever computes its inputs shows the knob.
@@ -196,7 +200,8 @@ void Storage::placeBackwards() {
         note(n, k);
         auto perm = n.getInts("perm");
         if (!on || perm.empty() || perm.back() != int64_t(perm.size()) - 1) continue;
-        for (size_t i = 0; i < perm.size(); i++) v->type.layout.order.resize(perm.size()), v->type.layout.order[i] = uint8_t(perm[i]);
+        for (size_t i = 0; i < perm.size(); i++)
+          v->type.layout.order.resize(perm.size()), v->type.layout.order[i] = uint8_t(perm[i]);
       }
     }
   }
@@ -208,13 +213,15 @@ std::optional<Placement> Storage::viewOf(const Node& n, size_t output) const {
   Placement r{p.root, p.offset, {}};
   if (n.op == "Transpose") {
     auto perm = n.getInts("perm");
-    for (size_t i = 0; i < v->type.rank(); i++) r.strides.push_back(p.strides[perm.empty() ? v->type.rank() - 1 - i : size_t(perm[i])]);
+    for (size_t i = 0; i < v->type.rank(); i++)
+      r.strides.push_back(p.strides[perm.empty() ? v->type.rank() - 1 - i : size_t(perm[i])]);
     return r;
   }
   if (n.op == "Expand") {
     size_t skip = w->type.rank() - v->type.rank();
     for (size_t i = 0; i < w->type.rank(); i++)
-      r.strides.push_back(i < skip || (v->type.dims[i - skip].is(1) && !w->type.dims[i].is(1)) ? Dim(0) : p.strides[i - skip]);
+      r.strides.push_back(i < skip || (v->type.dims[i - skip].is(1) && !w->type.dims[i].is(1)) ? Dim(0)
+                                                                                               : p.strides[i - skip]);
     return r;
   }
   if (n.op == "Slice") {
@@ -253,7 +260,8 @@ void Storage::placeForwards() {
           // Free only if the input was written where the output lives.
           const Placement& f = fixed->second;
           bool same = p && p->root == f.root && p->offset == f.offset;
-          for (size_t a = 0; same && a < f.strides.size(); a++) same = w->type.dims[a].is(1) || p->strides[a] == f.strides[a];
+          for (size_t a = 0; same && a < f.strides.size(); a++)
+            same = w->type.dims[a].is(1) || p->strides[a] == f.strides[a];
           all &= same;
         } else if (p) {
           placement_[w] = *p;

@@ -19,7 +19,8 @@ struct Placement {
   ir::Dims strides;
 };
 
-/// Strides of the same elements under another shape, or nothing if they would have to move (as NumPy's no-copy reshape).
+/// Strides of the same elements under another shape, or nothing if they would have to move (as NumPy's no-copy
+/// reshape).
 std::optional<ir::Dims> reshapeStrides(const ir::Dims& from, const ir::Dims& strides, const ir::Dims& to);
 bool isDenseRowMajor(const ir::Dims& dims, const ir::Dims& strides);
 

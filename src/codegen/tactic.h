@@ -17,12 +17,12 @@ namespace rutter::codegen {
 
 /// What decisions may know of the machine: hashed into journal and engine.
 struct MachineProfile {
-  std::string isa;          ///< generic | avx2 | avx512
-  uint64_t features = 0;    ///< base/cpu.h bits in force
-  int vectorBytes = 16;     ///< preferred vector width: 16, 32, 64
-  int registers = 16;       ///< vector registers
+  std::string isa;                                     ///< generic | avx2 | avx512
+  uint64_t features = 0;                               ///< base/cpu.h bits in force
+  int vectorBytes = 16;                                ///< preferred vector width: 16, 32, 64
+  int registers = 16;                                  ///< vector registers
   int64_t l1 = 32 << 10, l2 = 1 << 20, l3 = 32 << 20;  ///< bytes; l1, l2 a core
-  int cores = 1;            ///< threads that the engine is built for
+  int cores = 1;                                       ///< threads that the engine is built for
   std::string serialize() const;
 };
 
@@ -30,16 +30,16 @@ struct MachineProfile {
 struct LaunchSpec {
   /// Operands of this launch in Args::ptr order: index >= 0 is Problem::operands; -1-i is workspace i; 1000+i packed i.
   std::vector<int> refs;
-  ir::Dim tasks = 1;      ///< size of the task range
-  int64_t scratch = 0;    ///< bytes a thread, 64-byte aligned
-  int maxThreads = 0;     ///< 0: no limit
-  int schedule = 0;       ///< 0 static contiguous, 1 static interleaved, 2 dynamic
-  int64_t grain = 1;      ///< tasks taken at a time
+  ir::Dim tasks = 1;    ///< size of the task range
+  int64_t scratch = 0;  ///< bytes a thread, 64-byte aligned
+  int maxThreads = 0;   ///< 0: no limit
+  int schedule = 0;     ///< 0 static contiguous, 1 static interleaved, 2 dynamic
+  int64_t grain = 1;    ///< tasks taken at a time
 };
 /// Constant contents rearranged at build time, shared between engines by (content, layout).
 struct PackSpec {
-  int operand;          ///< a constant operand of the problem
-  std::string layout;   ///< names the arrangement completely
+  int operand;         ///< a constant operand of the problem
+  std::string layout;  ///< names the arrangement completely
   int64_t bytes;
   std::function<void(const ir::Tensor& in, void* out)> pack;
 };
@@ -47,7 +47,7 @@ struct Lowering {
   std::vector<LaunchSpec> launches;
   std::vector<ir::Dim> workspaces;  ///< bytes each, live during the layer
   std::vector<PackSpec> packs;
-  std::string serialize() const;    ///< everything but the functions
+  std::string serialize() const;  ///< everything but the functions
 };
 
 class Tactic {
@@ -68,8 +68,8 @@ class Tactic {
 
 /// Emitted machine code of one (problem, configuration): an object file with one function a launch.
 struct KernelObject {
-  std::string object;                 ///< relocatable ELF, no undefined symbols
-  std::vector<std::string> symbols;   ///< one a launch
+  std::string object;                ///< relocatable ELF, no undefined symbols
+  std::vector<std::string> symbols;  ///< one a launch
 };
 
 class Target {
@@ -82,7 +82,8 @@ class Target {
   /// Build identity of emitters and LLVM: part of every kernel's key.
   virtual std::string emitterId() const = 0;
   /// Pure: the same arguments give the same bytes. Symbols start with `prefix`.
-  virtual KernelObject emit(const Problem& p, const Config& c, const MachineProfile& m, const std::string& prefix) const = 0;
+  virtual KernelObject emit(const Problem& p, const Config& c, const MachineProfile& m,
+                            const std::string& prefix) const = 0;
   /// Links objects into one shared object; undefined symbols are an InternalError.
   virtual std::string link(const std::vector<std::string_view>& objects) const = 0;
   /// Assembly text of an object, for people (`--verbose`, bench).
@@ -92,8 +93,8 @@ class Target {
 /// The target of a name, loading its library at need ("cpu": librutter_cpu.so beside librutter.so).
 /// UserError if it is unknown, not built, or its library cannot be opened.
 const Target& findTarget(const std::string& name);
-/// Opens a target's library, which registers its target. UserError if it cannot be opened; DeviceError if it was built from
-/// another list of knobs than this library.
+/// Opens a target's library, which registers its target. UserError if it cannot be opened; DeviceError if it was built
+/// from another list of knobs than this library.
 void startTargetLibrary(const std::string& path);
 /// Called by a target's library when it is opened.
 extern "C" void rutterRegisterTarget(const Target* t);

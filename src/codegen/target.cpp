@@ -25,7 +25,9 @@ std::string libraryPath(const std::string& file) {
 }
 }  // namespace
 
-extern "C" void rutterRegisterTarget(const Target* t) { targets()[std::string(t->name())] = t; }
+extern "C" void rutterRegisterTarget(const Target* t) {
+  targets()[std::string(t->name())] = t;
+}
 
 const Target& findTarget(const std::string& name) {
   std::lock_guard lock(g_mutex);
@@ -42,12 +44,15 @@ const Target& findTarget(const std::string& name) {
 void startTargetLibrary(const std::string& path) {
   // Never closed: kernels of the target and LLVM's statics live as long as the process.
   void* h = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (!h) throw UserError("the CPU compiler cannot be opened: {}; build with -DRUTTER_CPU=ON and install LLVM 19 (./quickstart does)", dlerror());
+  if (!h)
+    throw UserError(
+        "the CPU compiler cannot be opened: {}; build with -DRUTTER_CPU=ON and install LLVM 19 (./quickstart does)",
+        dlerror());
   // Before any of its code sees a knob.
   auto knobs = static_cast<const uint64_t*>(dlsym(h, "rutterCpuKnobList"));
   if (!knobs || *knobs != knobs::kListHash)
-    throw DeviceError("{} was built from another list of knobs than librutter.so ({}): install both from one build", path,
-                      libraryPath("librutter.so"));
+    throw DeviceError("{} was built from another list of knobs than librutter.so ({}): install both from one build",
+                      path, libraryPath("librutter.so"));
   auto start = reinterpret_cast<void (*)()>(dlsym(h, "rutterCpuStart"));
   RUTTER_CHECK(start, "{} has no rutterCpuStart", path);
   start();

@@ -19,18 +19,27 @@ using ir::Dim;
 using ir::Value;
 
 std::vector<knobs::KnobId> modelWideKnobs() {
-  return {knob::memory_reuse.id, knob::memory_order.id, knob::memory_fit.id, knob::memory_align.id, knob::memory_skew.id,
-          knob::threads_spin_us.id};
+  return {knob::memory_reuse.id, knob::memory_order.id, knob::memory_fit.id,
+          knob::memory_align.id, knob::memory_skew.id,  knob::threads_spin_us.id};
 }
 
 namespace {
 class Assembler {
  public:
   Assembler(const frontend::Model& m, const BuildOptions& o, const Decided& d,
-            const std::vector<std::shared_ptr<const codegen::KernelObject>>& objects, const std::map<Hash128, int>& index, KernelCache& cache,
-            BuildResult& r)
-      : model_(m), o_(o), d_(d), graph_(*d.decision.graph), objects_(objects), index_(index), cache_(cache), r_(r), plan_(r.parts.plan),
-        expr_(graph_, plan_), wide_(knobs::LayerKnobs::modelWide(o.route)) {}
+            const std::vector<std::shared_ptr<const codegen::KernelObject>>& objects,
+            const std::map<Hash128, int>& index, KernelCache& cache, BuildResult& r)
+      : model_(m),
+        o_(o),
+        d_(d),
+        graph_(*d.decision.graph),
+        objects_(objects),
+        index_(index),
+        cache_(cache),
+        r_(r),
+        plan_(r.parts.plan),
+        expr_(graph_, plan_),
+        wide_(knobs::LayerKnobs::modelWide(o.route)) {}
   void run() {
     inputsAndOutputs();
     lifetimes();
@@ -46,12 +55,13 @@ class Assembler {
   void placeArena();
   void finish();
   int bufferOf(const Value* root);
-  int weights(const std::string& key, std::string_view bytes, std::shared_ptr<const void> owner, const std::string& name);
+  int weights(const std::string& key, std::string_view bytes, std::shared_ptr<const void> owner,
+              const std::string& name);
   int arena(const Dim& bytes, int first, int last, const std::string& name);
   fb::Ref ref(int buffer, const Dim& bytes) { return fb::Ref(buffer, bytes.is(0) ? -1 : expr_(bytes)); }
   void launchLayer(const Layer& l, int at, fb::RegionT& code);
   void referenceLayer(const Layer& l, int at, fb::RegionT& code);
-  bool inPlace(const Layer& l, int at, const Value* out);
+  void overwrite(const Value* out, const Value* from);
 
   const frontend::Model& model_;
   const BuildOptions& o_;
@@ -74,8 +84,19 @@ class Assembler {
   std::map<int, int> kernelBase_;               ///< object -> first index in plan.kernels
 };
 
-int elementBytes(const Value* v) { return ir::bitsOf(v->type.dtype) / 8; }
-Dim byteSize(const Value* v) { return v->type.size() * Dim(elementBytes(v)); }
+// What the symbols of the layer's expressions stand for.
+std::map<std::string, Dim> paramsOf(const Layer& l) {
+  std::map<std::string, Dim> params;
+  for (size_t i = 0; i < l.lowered.params.size(); i++) params["$" + std::to_string(i)] = l.lowered.params[i];
+  return params;
+}
+
+int elementBytes(const Value* v) {
+  return ir::bitsOf(v->type.dtype) / 8;
+}
+Dim byteSize(const Value* v) {
+  return v->type.size() * Dim(elementBytes(v));
+}
 
 void Assembler::inputsAndOutputs() {
   std::vector<passes::Profile> profiles = o_.profiles.empty() ? std::vector<passes::Profile>{{}} : o_.profiles;
@@ -135,7 +156,8 @@ void Assembler::lifetimes() {
   }
 }
 
-int Assembler::weights(const std::string& key, std::string_view bytes, std::shared_ptr<const void> owner, const std::string& name) {
+int Assembler::weights(const std::string& key, std::string_view bytes, std::shared_ptr<const void> owner,
+                       const std::string& name) {
   auto [it, fresh] = weightBuffers_.try_emplace(key, int(plan_.buffers.size()));
   if (!fresh) return it->second;
   auto b = std::make_unique<fb::BufferT>();
@@ -175,38 +197,20 @@ int Assembler::bufferOf(const Value* root) {
   return buffers_[root] = b;
 }
 
-// A loop may write over an input that dies here if each point reads exactly the element that it writes.
-bool Assembler::inPlace(const Layer& l, int at, const Value* out) {
-  const auto& p = l.lowered.problem;
-  if (!l.mayOverwrite || buffers_.count(out)) return false;
-  int o = p.firstOutput();
-  while (o < int(p.operands.size()) && l.lowered.operands[o].root != out) o++;
-  if (o == int(p.operands.size()) || l.lowered.operands[o].value != out) return false;
-  for (int i = 0; i < p.firstOutput(); i++) {
-    const auto& s = l.lowered.operands[i];
-    auto item = item_.find(s.root);
-    if (item == item_.end() || items_[item->second].last != at || s.value != s.root || !p.operands[i].lo.empty()) continue;
-    if (!(byteSize(s.root) == byteSize(out)) || elementBytes(s.root) != elementBytes(out)) continue;
-    if (p.operands[i].strides != p.operands[o].strides || !s.offset.is(0)) continue;
-    bool once = true;  // the same memory read with other strides would see overwritten elements
-    for (int j = 0; j < p.firstOutput(); j++) once &= j == i || l.lowered.operands[j].root != s.root;
-    if (!once) continue;
-    int it = item->second;
-    items_[it].last = life_.at(out).second;
-    item_[out] = it;
-    item_.erase(s.root);  // from here on the memory belongs to the output
-    buffers_[out] = itemBuffer_[it];
-    return true;
-  }
-  return false;
+// The output takes over the memory of an input, which dies here (codegen/in_place.h).
+void Assembler::overwrite(const Value* out, const Value* from) {
+  bufferOf(from);
+  const int it = item_.at(from);
+  items_[size_t(it)].last = life_.at(out).second;
+  item_[out] = it;
+  item_.erase(from);
+  buffers_[out] = itemBuffer_[size_t(it)];
 }
 
 void Assembler::launchLayer(const Layer& l, int at, fb::RegionT& code) {
   const auto& lo = l.lowered;
-  for (size_t i = 0; i < lo.operands.size(); i++)
-    if (lo.problem.operands[i].output) inPlace(l, at, lo.operands[i].root);
-  std::map<std::string, Dim> params;
-  for (size_t i = 0; i < lo.params.size(); i++) params["$" + std::to_string(i)] = lo.params[i];
+  for (const auto& [out, from] : l.overwrites) overwrite(out, from);
+  const std::map<std::string, Dim> params = paramsOf(l);
   std::vector<int> packs, work;
   for (const codegen::PackSpec& p : l.lowering.packs) {
     const Value* v = lo.operands[p.operand].value;
@@ -218,16 +222,21 @@ void Assembler::launchLayer(const Layer& l, int at, fb::RegionT& code) {
     });
     packs.push_back(weights(in.contentHash().hex() + "/" + p.layout, *bytes, bytes, v->name));
   }
-  for (const Dim& w : l.lowering.workspaces) work.push_back(arena(w.substitute(params), at, at, l.group.name + ".workspace"));
+  for (const Dim& w : l.lowering.workspaces)
+    work.push_back(arena(w.substitute(params), at, at, l.group.name + ".workspace"));
   int object = index_.at(l.kernelKey);
   for (size_t i = 0; i < l.lowering.launches.size(); i++) {
     const codegen::LaunchSpec& s = l.lowering.launches[i];
     fb::LaunchT launch;
     launch.kernel = kernelBase_.at(object) + int(i);
     for (int r : s.refs) {
-      if (r >= 1000) launch.refs.push_back(fb::Ref(packs.at(r - 1000), -1));
-      else if (r < 0) launch.refs.push_back(fb::Ref(work.at(-1 - r), -1));
-      else launch.refs.push_back(ref(bufferOf(lo.operands.at(r).root), lo.operands[r].offset * Dim(elementBytes(lo.operands[r].value))));
+      if (r >= 1000)
+        launch.refs.push_back(fb::Ref(packs.at(r - 1000), -1));
+      else if (r < 0)
+        launch.refs.push_back(fb::Ref(work.at(-1 - r), -1));
+      else
+        launch.refs.push_back(
+            ref(bufferOf(lo.operands.at(r).root), lo.operands[r].offset * Dim(elementBytes(lo.operands[r].value))));
     }
     for (const Dim& d : lo.params) launch.dims.push_back(expr_(d));
     launch.tasks = expr_(s.tasks.substitute(params));
@@ -256,7 +265,8 @@ void Assembler::referenceLayer(const Layer& l, int at, fb::RegionT& code) {
       return o;
     }
     const codegen::Placement& p = d_.decision.storage->of(v);
-    RUTTER_CHECK(codegen::isDenseRowMajor(v->type.dims, p.strides), "operand {} of reference node {} is not dense", v->name, n.name);
+    RUTTER_CHECK(codegen::isDenseRowMajor(v->type.dims, p.strides), "operand {} of reference node {} is not dense",
+                 v->name, n.name);
     o->ref = std::make_unique<fb::Ref>(ref(bufferOf(p.root), p.offset * Dim(elementBytes(v))));
     o->dtype = uint8_t(v->type.dtype);
     for (const Dim& d : v->type.dims) o->dims.push_back(expr_(d));
@@ -293,17 +303,23 @@ void Assembler::layers() {
       for (const Value* v : node->outputs) produced.insert(v);
     for (const ir::Node* node : l.group.all())
       for (const Value* v : node->inputs)
-        if (v && !produced.count(v) && !v->constant && std::find(t->inputs.begin(), t->inputs.end(), v->name) == t->inputs.end())
+        if (v && !produced.count(v) && !v->constant &&
+            std::find(t->inputs.begin(), t->inputs.end(), v->name) == t->inputs.end())
           t->inputs.push_back(v->name);
     for (const Value* v : l.group.outputs) {
       t->outputs.push_back(v->name);
       t->layouts.push_back(v->type.text());
     }
-    t->flops = expr_(Dim(l.tactic ? int64_t(l.lowered.problem.flops()) : 0));
-    t->bytes = expr_(Dim(l.tactic ? int64_t(l.lowered.problem.bytes()) : 0));
+    if (l.tactic) {
+      const auto params = paramsOf(l);
+      if (const auto flops = l.lowered.problem.flopsDim()) t->flops = expr_(flops->substitute(params));
+      if (const auto bytes = l.lowered.problem.bytesDim()) t->bytes = expr_(bytes->substitute(params));
+    }
     plan_.layers.push_back(std::move(t));
-    if (l.tactic) launchLayer(l, at, *region);
-    else referenceLayer(l, at, *region);
+    if (l.tactic)
+      launchLayer(l, at, *region);
+    else
+      referenceLayer(l, at, *region);
     at++;
   }
   plan_.regions.push_back(std::move(region));
@@ -335,8 +351,8 @@ void Assembler::finish() {
 }  // namespace
 
 void assemble(const frontend::Model& model, const BuildOptions& o, const Decided& d,
-              const std::vector<std::shared_ptr<const codegen::KernelObject>>& objects, const std::map<Hash128, int>& index,
-              KernelCache& cache, BuildResult& result) {
+              const std::vector<std::shared_ptr<const codegen::KernelObject>>& objects,
+              const std::map<Hash128, int>& index, KernelCache& cache, BuildResult& result) {
   Assembler(model, o, d, objects, index, cache, result).run();
 }
 

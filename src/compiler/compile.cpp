@@ -19,11 +19,14 @@
 #include "codegen/memory.h"
 #include "compiler/assemble.h"
 #include "compiler/kernel_timer.h"
+#include "compiler/wishes.h"
 #include "passes/pass.h"
 
 namespace rutter::compiler {
 namespace {
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 // One engine serves every profile: the shapes are decided for the union of their ranges, optimised for the first.
 passes::Profile unite(const std::vector<passes::Profile>& profiles) {
@@ -121,7 +124,6 @@ Decided decideModel(const frontend::Model& model, const BuildOptions& o, const K
   }
 
   const auto& registry = knobs::Registry::builtin();
-  for (const auto& s : knobs::unmatchedScopes(o.route, origins)) d.warnings.push_back(knobs::describe(s, registry));
   // Knobs that passes read belong to the layers whose origins they were read at.
   for (auto& [origin, ids] : ctx.reads) d.reads.insert(ids.begin(), ids.end());
   for (codegen::Layer& l : d.decision.layers) {
@@ -132,8 +134,11 @@ Decided decideModel(const frontend::Model& model, const BuildOptions& o, const K
     l.knobsRead.clear();
     for (knobs::KnobId id : ids) l.knobsRead.push_back(registry[id].name);
     for (const auto& r : ctx.refusals)
-      if (std::find(l.group.origins.begin(), l.group.origins.end(), r.origin) != l.group.origins.end())
-        l.refusals.push_back(fmt::format("{}={}: {}", registry[r.refusal.knob].name, r.refusal.value, r.refusal.reason));
+      if (std::any_of(r.origins.begin(), r.origins.end(), [&](const std::string& origin) {
+            return std::find(l.group.origins.begin(), l.group.origins.end(), origin) != l.group.origins.end();
+          }))
+        l.refusals.push_back(
+            fmt::format("{}={}: {}", registry[r.refusal.knob].name, r.refusal.value, r.refusal.reason));
   }
   // Knobs of the whole engine change its memory plan, not its layers.
   const auto wide = knobs::LayerKnobs::modelWide(o.route);
@@ -145,9 +150,7 @@ Decided decideModel(const frontend::Model& model, const BuildOptions& o, const K
     hash.put(wide.valueText(id));
   }
   d.decision.hash = hashBytes(hash.bytes());
-  for (const knobs::Assignment& a : o.route.assignments())
-    if (!d.reads.count(a.knob))
-      d.warnings.push_back(fmt::format("no layer of this model reads {}: the assignment has no effect", registry[a.knob].name));
+  d.warnings = lostWishes(o.route, origins, d.decision, ctx);
   if (o.strictRoutes && !d.warnings.empty()) throw UserError("--strictRoutes: {}", d.warnings.front());
   return d;
 }
@@ -184,19 +187,20 @@ BuildResult buildEngine(const frontend::Model& model, const BuildOptions& o, Dec
     objects.push_back(cache.find(l.kernelKey));
     if (!objects.back()) missing.emplace_back(objects.size() - 1, &l);
   }
-  inParallel(missing.size(), o.emitThreads > 0 ? o.emitThreads : usableThreads(),
-             [&](size_t done) {
-               if (o.progress) o.progress("Emit kernels", int(done), int(missing.size()));
-             },
-             [&](size_t i) {
-               const codegen::Layer& l = *missing[i].second;
-               auto k = std::make_shared<const codegen::KernelObject>(
-                   target.emit(l.lowered.problem, l.config, decided.machine, "k" + l.kernelKey.hex().substr(0, 24)));
-               RUTTER_CHECK(k->symbols.size() == l.lowering.launches.size(), "{} emitted {} kernels for {} launches",
-                            l.tactic->name(), k->symbols.size(), l.lowering.launches.size());
-               objects[missing[i].first] = k;
-               cache.add(l.kernelKey, std::move(k));
-             });
+  inParallel(
+      missing.size(), o.emitThreads > 0 ? o.emitThreads : usableThreads(),
+      [&](size_t done) {
+        if (o.progress) o.progress("Emit kernels", int(done), int(missing.size()));
+      },
+      [&](size_t i) {
+        const codegen::Layer& l = *missing[i].second;
+        auto k = std::make_shared<const codegen::KernelObject>(
+            target.emit(l.lowered.problem, l.config, decided.machine, "k" + l.kernelKey.hex().substr(0, 24)));
+        RUTTER_CHECK(k->symbols.size() == l.lowering.launches.size(), "{} emitted {} kernels for {} launches",
+                     l.tactic->name(), k->symbols.size(), l.lowering.launches.size());
+        objects[missing[i].first] = k;
+        cache.add(l.kernelKey, std::move(k));
+      });
   r.kernelsCompiled = int(missing.size());
   r.kernels = int(objects.size());
   std::vector<std::string_view> images;

@@ -18,15 +18,15 @@ namespace rutter::compiler {
 
 struct BuildOptions {
   knobs::Route route;
-  std::vector<passes::Profile> profiles;       ///< at least one; an engine serves the union of their ranges
-  std::string target = "cpu", isa;             ///< isa "": the best of this machine
-  int threads = 0;                             ///< 0: all usable cores
-  int emitThreads = 0;                         ///< that emit kernels during the build; 0: all usable cores
+  std::vector<passes::Profile> profiles;        ///< at least one; an engine serves the union of their ranges
+  std::string target = "cpu", isa;              ///< isa "": the best of this machine
+  int threads = 0;                              ///< 0: all usable cores
+  int emitThreads = 0;                          ///< that emit kernels during the build; 0: all usable cores
   std::map<std::string, ir::Layout> ioLayouts;  ///< memory order of inputs and outputs that are not row-major
-  bool strictRoutes = false;  ///< a wish that no layer takes, or a scope that matches nothing, is a UserError
-  int optimizationLevel = 3;  ///< 0 to 3 time nothing; 4 and 5 time tactics and their tiles
-  int maxTactics = -1;        ///< levels 4, 5: choices timed for a problem; -1: by level
-  int avgTiming = 8;          ///< levels 4, 5: measurements of a choice, the median of which counts
+  bool strictRoutes = false;       ///< a wish that no layer takes, or a scope that matches nothing, is a UserError
+  int optimizationLevel = 3;       ///< 0 to 3 time nothing; 4 and 5 time tactics and their tiles
+  int maxTactics = -1;             ///< levels 4, 5: choices timed for a problem; -1: by level
+  int avgTiming = 8;               ///< levels 4, 5: measurements of a choice, the median of which counts
   bool errorOnTimingMiss = false;  ///< levels 4, 5: a time that the cache lacks is a UserError
   std::shared_ptr<TimingCache> timings;  ///< levels 4, 5: read and added to; null: one of this build alone
   std::function<void(std::string_view phase, int step, int steps)> progress;  ///< may throw to cancel
@@ -50,7 +50,7 @@ struct Decided {
 Decided decideModel(const frontend::Model& model, const BuildOptions& o, const KernelCache& kernels = {});
 
 struct BuildResult {
-  runtime::EngineParts parts;              ///< weights point into `owners`
+  runtime::EngineParts parts;  ///< weights point into `owners`
   std::vector<std::shared_ptr<const void>> owners;
   Hash128 decisionHash;
   std::vector<std::string> warnings;
@@ -62,8 +62,8 @@ BuildResult buildEngine(const frontend::Model& model, const BuildOptions& o, Ker
 /// The same from a decision that was made already.
 BuildResult buildEngine(const frontend::Model& model, const BuildOptions& o, Decided decided, KernelCache& cache);
 
-/// What an engine tells about its layers: all ("detailed"), their names ("layer_names_only"), or nothing ("none": a failing
-/// layer then has only a number). UserError for another word.
+/// What an engine tells about its layers: all ("detailed"), their names ("layer_names_only"), or nothing ("none": a
+/// failing layer then has only a number). UserError for another word.
 void keepDetail(runtime::EngineParts& parts, const std::string& verbosity);
 
 /// Bytes that a context of the engine needs on so many threads (0: all usable): activations, and scratch a thread.

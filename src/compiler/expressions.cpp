@@ -33,8 +33,10 @@ int Expressions::operator()(const ir::Dim& d) {
       if (!at.symbol.empty()) {
         auto s = sources_.find(at.symbol);
         if (s == sources_.end())
-          throw UserError("the size '{}' appears in no input's shape by itself, so that it cannot be known at run time; give the "
-                          "inputs fixed shapes (--shapes)", at.symbol);
+          throw UserError(
+              "the size '{}' appears in no input's shape by itself, so that it cannot be known at run time; give the "
+              "inputs fixed shapes (--shapes)",
+              at.symbol);
         v = add(DimOp::InputDim, s->second.first, s->second.second, 0);
       } else {
         int a = (*this)(at.a), b = (*this)(at.b);

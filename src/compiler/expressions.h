@@ -22,7 +22,7 @@ class Expressions {
   const ir::Graph& graph_;
   runtime::fb::PlanT& plan_;
   std::map<std::string, std::pair<int, int>> sources_;  ///< symbol -> (input, axis)
-  std::map<std::string, int> known_;                     ///< canonical text -> index
+  std::map<std::string, int> known_;                    ///< canonical text -> index
   std::map<std::tuple<int, int, int, int64_t>, int> unique_;
 };
 

@@ -155,7 +155,8 @@ int KernelTimer::mostTactics() const {
 }
 
 double KernelTimer::seconds(const codegen::LoweredGroup& l, const codegen::Choice& c) {
-  const Hash128 key = codegen::kernelKey(l.problem, c.config, c.lowering, machine_, target_);
+  const Hash128 kernel = codegen::kernelKey(l.problem, c.config, machine_, target_);
+  const Hash128 key = codegen::timingKey(kernel, c.lowering, machine_);
   used_.insert(key);
   auto known = times_.find(key);
   if (!known) {
@@ -163,7 +164,7 @@ double KernelTimer::seconds(const codegen::LoweredGroup& l, const codegen::Choic
       throw UserError("the timing cache lacks a time for {} ({}); build once without --errorOnTimingCacheMiss",
                       c.config.print(), l.problem.print());
     if (o_.tick) o_.tick(measured_);
-    const double t = measure(l, c, key);
+    const double t = measure(l, c, kernel);
     measured_++;
     times_.add(key, std::isfinite(t) ? uint64_t(std::llround(t * 1e9)) : UINT64_MAX);
     known = times_.find(key);

@@ -41,6 +41,8 @@ class LayerKnobs {
     return explicitly(k.id);
   }
   bool explicitly(KnobId k) const;
+  /// The route's assignment that gives the value in force, null if none does. Not a read.
+  const Assignment* assignment(KnobId k) const { return resolve(k); }
   /// The value in force as text. Not a read.
   const std::string& valueText(KnobId k) const;
 

@@ -10,7 +10,7 @@ namespace rutter::passes {
 void PassContext::note(const knobs::LayerKnobs& k) {
   if (k.origins().empty()) reads[""].insert(k.reads().begin(), k.reads().end());
   for (const std::string& o : k.origins()) reads[o].insert(k.reads().begin(), k.reads().end());
-  for (const knobs::Refusal& r : k.refusals()) refusals.push_back({k.origins().empty() ? "" : k.origins()[0], r});
+  for (const knobs::Refusal& r : k.refusals()) refusals.push_back({k.origins(), r});
 }
 bool PassContext::get(knobs::BoolKnob k, const ir::Node& n, bool fallback) {
   knobs::LayerKnobs l = layer(n);

@@ -25,7 +25,7 @@ struct PassContext {
   /// What passes read, for layer information: by name of the origin ONNX node, "" for reads about the whole model.
   std::map<std::string, std::set<knobs::KnobId>> reads;
   struct Refusal {
-    std::string origin;
+    std::vector<std::string> origins;  ///< of the node, empty for the whole model
     knobs::Refusal refusal;
   };
   std::vector<Refusal> refusals;

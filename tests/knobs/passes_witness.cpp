@@ -196,6 +196,6 @@ TEST(PassKnobs, WishesThatCannotBeTakenAreRefused) {
   passes::PassContext ctx(route);
   passes::runPipeline(*n.graph, ctx);
   ASSERT_EQ(ctx.refusals.size(), 1u);
-  EXPECT_EQ(ctx.refusals[0].origin, "alone");
+  EXPECT_EQ(ctx.refusals[0].origins, std::vector<std::string>{"alone"});
   EXPECT_EQ(ctx.refusals[0].refusal.value, "on");
 }

@@ -88,8 +88,11 @@ TEST(TimingCache, PlantedTimesDecide) {
   auto times = empty();
   Timed real = buildAt(*n, 4, times);
   // Another opinion: every choice that was not taken is a nanosecond, the taken ones a second.
+  auto keyOf = [](const Timed& t, const codegen::Layer& l) {
+    return codegen::timingKey(l.kernelKey, l.lowering, t.decided.machine);
+  };
   std::set<Hash128> taken;
-  for (const auto& l : real.decided.decision.layers) taken.insert(l.kernelKey);
+  for (const auto& l : real.decided.decision.layers) taken.insert(keyOf(real, l));
   auto planted = empty();
   std::string bytes = times->serialize();
   compiler::TimingCache copy = compiler::TimingCache::parse(bytes);
@@ -97,7 +100,7 @@ TEST(TimingCache, PlantedTimesDecide) {
   Timed other = buildAt(*n, 4, planted, "", -1, true);
   int changed = 0;
   ASSERT_EQ(other.decided.decision.layers.size(), real.decided.decision.layers.size());
-  for (const auto& l : other.decided.decision.layers) changed += !taken.count(l.kernelKey);
+  for (const auto& l : other.decided.decision.layers) changed += !taken.count(keyOf(other, l));
   EXPECT_GE(changed, 4) << "layers did not follow the planted times";
   // The engine is as right as the other one.
   auto in = ir::Tensor(ir::DType::kF32, {2, 16, 12, 12});

@@ -20,7 +20,9 @@
 
 using namespace rutter;
 namespace {
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 std::vector<int64_t> parseShape(const std::string& s) {
   std::vector<int64_t> v;
   for (size_t at = 0; at < s.size();) {
@@ -31,15 +33,20 @@ std::vector<int64_t> parseShape(const std::string& s) {
   }
   return v;
 }
-std::string text(const flatbuffers::String* s) { return s ? s->str() : ""; }  // empty strings are absent in a plan
+std::string text(const flatbuffers::String* s) {
+  return s ? s->str() : "";
+}  // empty strings are absent in a plan
 ir::Tensor makeInput(const std::string& name, ir::DType t, const std::vector<int64_t>& shape, uint32_t seed) {
   ir::Tensor x(t, shape);
   std::mt19937 rng(seed);
   std::uniform_real_distribution<double> u(-1, 1);
   for (int64_t i = 0; i < x.size(); i++) {
-    if (ir::isFloat(t)) x.setDouble(i, u(rng));
-    else if (name.find("mask") != std::string::npos) x.setInt(i, 1);
-    else x.setInt(i, int64_t(rng() % 200));
+    if (ir::isFloat(t))
+      x.setDouble(i, u(rng));
+    else if (name.find("mask") != std::string::npos)
+      x.setInt(i, 1);
+    else
+      x.setInt(i, int64_t(rng() % 200));
   }
   return x;
 }
@@ -55,15 +62,24 @@ int run(int argc, char** argv) {
       std::string v = value();
       size_t c = v.rfind(':');
       profile[v.substr(0, c)] = passes::ShapeRange::fixed(parseShape(v.substr(c + 1)));
-    } else if (a.rfind("--route=", 0) == 0) routeText = value();
-    else if (a.rfind("--threads=", 0) == 0) threads = std::stoi(value());
-    else if (a.rfind("--runs=", 0) == 0) runs = std::stoi(value());
-    else if (a.rfind("--isa=", 0) == 0) isa = value();
-    else if (a.rfind("--save=", 0) == 0) save = value();
-    else if (a == "--layers") layers = true;
-    else if (a == "--check") check = true;
-    else if (a == "--serve") serve = true;
-    else path = a;
+    } else if (a.rfind("--route=", 0) == 0)
+      routeText = value();
+    else if (a.rfind("--threads=", 0) == 0)
+      threads = std::stoi(value());
+    else if (a.rfind("--runs=", 0) == 0)
+      runs = std::stoi(value());
+    else if (a.rfind("--isa=", 0) == 0)
+      isa = value();
+    else if (a.rfind("--save=", 0) == 0)
+      save = value();
+    else if (a == "--layers")
+      layers = true;
+    else if (a == "--check")
+      check = true;
+    else if (a == "--serve")
+      serve = true;
+    else
+      path = a;
   }
   double t0 = now();
   auto model = frontend::importFile(path);
@@ -81,12 +97,16 @@ int run(int argc, char** argv) {
   double t3 = now();
   auto engine = runtime::Engine::load(runtime::Blob::copy(bytes));
   double t4 = now();
-  fmt::print("import {:.3f} s, decide {:.3f} s, emit {:.3f} s, write {:.3f} s, load {:.4f} s; {} layers, {} kernels ({} compiled), {} reference nodes, engine {:.1f} MB, arena {:.1f} MB\n",
-             t1 - t0, built.decideSeconds, built.emitSeconds, t3 - t2, t4 - t3, engine->plan().layers()->size(), built.kernels,
-             built.kernelsCompiled, built.referenceNodes, double(bytes.size()) / 1e6, double(engine->arenaBytes()) / 1e6);
+  fmt::print(
+      "import {:.3f} s, decide {:.3f} s, emit {:.3f} s, write {:.3f} s, load {:.4f} s; {} layers, {} kernels ({} "
+      "compiled), {} reference nodes, engine {:.1f} MB, arena {:.1f} MB\n",
+      t1 - t0, built.decideSeconds, built.emitSeconds, t3 - t2, t4 - t3, engine->plan().layers()->size(), built.kernels,
+      built.kernelsCompiled, built.referenceNodes, double(bytes.size()) / 1e6, double(engine->arenaBytes()) / 1e6);
   for (auto& w : built.warnings) fmt::print("warning: {}\n", w);
   for (auto* l : *engine->plan().layers())
-    if (l->tactic()->str() == "reference") fmt::print("reference: {} ({}): {}\n", l->name()->str(), l->type()->str(), l->refusals() && l->refusals()->size() ? l->refusals()->Get(0)->str() : "");
+    if (l->tactic()->str() == "reference")
+      fmt::print("reference: {} ({}): {}\n", l->name()->str(), l->type()->str(),
+                 l->refusals() && l->refusals()->size() ? l->refusals()->Get(0)->str() : "");
   auto pool = std::make_shared<runtime::Pool>(runtime::PoolOptions{.threads = threads});
   runtime::Context ctx(engine, pool);
   std::vector<ir::Tensor> in, out;
@@ -105,7 +125,8 @@ int run(int argc, char** argv) {
   if (check) {
     auto g = model.graph->clone();
     passes::Profile fixed;
-    for (int i = 0; i < engine->inputs(); i++) fixed[engine->io(i).name()->str()] = passes::ShapeRange::fixed(in[i].shape());
+    for (int i = 0; i < engine->inputs(); i++)
+      fixed[engine->io(i).name()->str()] = passes::ShapeRange::fixed(in[i].shape());
     passes::specialise(*g, fixed);
     auto want = ops::evalGraph(*g, in);
     for (size_t k = 0; k < want.size(); k++) {
@@ -116,7 +137,8 @@ int run(int argc, char** argv) {
         bad |= std::isfinite(a) != std::isfinite(b);
         if (std::isfinite(a) && std::isfinite(b)) e += (a - b) * (a - b), n += b * b;
       }
-      fmt::print("output {}: relative error {:.3g}{} (norm {:.3g})\n", k, std::sqrt(e / std::max(n, 1e-300)), bad ? " NON-FINITE DIFFERS" : "", std::sqrt(n));
+      fmt::print("output {}: relative error {:.3g}{} (norm {:.3g})\n", k, std::sqrt(e / std::max(n, 1e-300)),
+                 bad ? " NON-FINITE DIFFERS" : "", std::sqrt(n));
     }
   }
   std::vector<double> t;
@@ -155,8 +177,9 @@ int run(int argc, char** argv) {
     for (size_t l : order) {
       auto* x = engine->plan().layers()->Get(uint32_t(l));
       auto value = [&](int e) { return double(engine->plan().exprs()->Get(uint32_t(e))->value()); };
-      fmt::print("{:8.4f} ms {:5.1f}% {:7.1f} GF/s {:6.1f} GB/s  {} [{}] {}\n", sum[l], 100 * sum[l] / total, value(x->flops()) / sum[l] * 1e-6,
-                 value(x->bytes()) / sum[l] * 1e-6, text(x->name()), text(x->type()), text(x->configuration()));
+      fmt::print("{:8.4f} ms {:5.1f}% {:7.1f} GF/s {:6.1f} GB/s  {} [{}] {}\n", sum[l], 100 * sum[l] / total,
+                 value(x->flops()) / sum[l] * 1e-6, value(x->bytes()) / sum[l] * 1e-6, text(x->name()), text(x->type()),
+                 text(x->configuration()));
     }
   }
   return 0;

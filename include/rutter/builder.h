@@ -2,8 +2,8 @@
 /// \file builder.h
 /// Building engines: network, ONNX parser, optimization profiles, builder configuration with build routes, builder.
 ///
-/// Names and semantics follow TensorRT 11. Objects made by create… belong to the caller and are deleted before their maker;
-/// an IOptimizationProfile belongs to the builder. Strings returned belong to the object that returned them.
+/// Names and semantics follow TensorRT 11. Objects made by create… belong to the caller and are deleted before their
+/// maker; an IOptimizationProfile belongs to the builder. Strings returned belong to the object that returned them.
 #include <rutter/runtime.h>
 #include <rutter/types.h>
 
@@ -15,13 +15,15 @@ class ITensor {
   /// Inputs only: renaming an inner tensor is refused. \return false if the name is null, empty or taken.
   virtual bool setName(char const* name) noexcept = 0;
   virtual char const* getName() const noexcept = 0;
-  /// Inputs only: narrows dynamic extents before a build (-1 keeps one dynamic). \return false if rank or a static extent differs.
+  /// Inputs only: narrows dynamic extents before a build (-1 keeps one dynamic). \return false if rank or a static
+  /// extent differs.
   virtual bool setDimensions(Dims const& dims) noexcept = 0;
   virtual Dims getDimensions() const noexcept = 0;  ///< -1 where dynamic; nbDims -1 if unknown
   virtual DataType getType() const noexcept = 0;
   virtual bool isNetworkInput() const noexcept = 0;
   virtual bool isNetworkOutput() const noexcept = 0;
-  /// Bits 1 << TensorFormat of the layouts that an input or output may have in memory; the first of kLINEAR, kHWC that is set is used.
+  /// Bits 1 << TensorFormat of the layouts that an input or output may have in memory; the first of kLINEAR, kHWC that
+  /// is set is used.
   virtual bool setAllowedFormats(uint32_t formats) noexcept = 0;
   virtual uint32_t getAllowedFormats() const noexcept = 0;
   virtual char const* getDimensionName(int32_t index) const noexcept = 0;  ///< the symbol of a dynamic extent, or null
@@ -65,7 +67,8 @@ class IOptimizationProfile {
  public:
   /// \return false unless the extents are 0 or more and agree in rank with those set before.
   virtual bool setDimensions(char const* inputName, OptProfileSelector select, Dims const& dims) noexcept = 0;
-  virtual Dims getDimensions(char const* inputName, OptProfileSelector select) const noexcept = 0;  ///< nbDims -1 if not set
+  virtual Dims getDimensions(char const* inputName,
+                             OptProfileSelector select) const noexcept = 0;  ///< nbDims -1 if not set
   virtual bool isValid() const noexcept = 0;  ///< every input has all three, and min <= opt <= max
   virtual ~IOptimizationProfile() = default;
 };
@@ -108,8 +111,9 @@ enum class BuilderFlag : int32_t {
 /// How to build.
 class IBuilderConfig {
  public:
-  /// Sets the route of later builds: knob assignments `-area:what=value`, possibly scoped `-area:what@<glob>=value`. Null or ""
-  /// clears it. Names and values are checked. \return false if the route is wrong: the old one stays, the reason is reported.
+  /// Sets the route of later builds: knob assignments `-area:what=value`, possibly scoped `-area:what@<glob>=value`.
+  /// Null or "" clears it. Names and values are checked. \return false if the route is wrong: the old one stays, the
+  /// reason is reported.
   virtual bool setBuildRoute(char const* route) noexcept = 0;
   virtual char const* getBuildRoute() const noexcept = 0;  ///< "" if unset; valid until the next setBuildRoute
   /// Every knob with its domain, default and help, as JSON; valid as long as this object.
@@ -158,7 +162,8 @@ class IBuilderConfig {
   virtual ITimingCache const* getTimingCache() const noexcept = 0;  ///< null if none is set
 };
 
-/// Builds engines from networks. One build at a time; kernels emitted by a build serve later builds of the same builder.
+/// Builds engines from networks. One build at a time; kernels emitted by a build serve later builds of the same
+/// builder.
 class IBuilder {
  public:
   virtual IBuilderConfig* createBuilderConfig() noexcept = 0;
@@ -167,7 +172,8 @@ class IBuilder {
   virtual IOptimizationProfile* createOptimizationProfile() noexcept = 0;
   /// \return the engine's bytes, or null with the reason reported.
   virtual IHostMemory* buildSerializedNetwork(INetworkDefinition& network, IBuilderConfig& config) noexcept = 0;
-  virtual bool buildSerializedNetworkToStream(INetworkDefinition& network, IBuilderConfig& config, IStreamWriter& writer) noexcept = 0;
+  virtual bool buildSerializedNetworkToStream(INetworkDefinition& network, IBuilderConfig& config,
+                                              IStreamWriter& writer) noexcept = 0;
   /// Builds and loads. The builder must outlive the engine.
   virtual IEngine* buildEngineWithConfig(INetworkDefinition& network, IBuilderConfig& config) noexcept = 0;
   /// Whether every node could be built, decided without emitting code.

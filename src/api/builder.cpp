@@ -13,7 +13,8 @@ class Builder final : public IBuilder {
  public:
   explicit Builder(ILogger* logger) : reporter_(logger) {}
   IBuilderConfig* createBuilderConfig() noexcept override {
-    return reporter_.guard(static_cast<IBuilderConfig*>(nullptr), [&]() -> IBuilderConfig* { return new BuilderConfig(reporter_); });
+    return reporter_.guard(static_cast<IBuilderConfig*>(nullptr),
+                           [&]() -> IBuilderConfig* { return new BuilderConfig(reporter_); });
   }
   INetworkDefinition* createNetworkV2(uint32_t flags) noexcept override {
     return reporter_.guard(static_cast<INetworkDefinition*>(nullptr), [&]() -> INetworkDefinition* {
@@ -28,9 +29,11 @@ class Builder final : public IBuilder {
     });
   }
   IHostMemory* buildSerializedNetwork(INetworkDefinition& network, IBuilderConfig& config) noexcept override {
-    return reporter_.guard(static_cast<IHostMemory*>(nullptr), [&]() -> IHostMemory* { return new HostMemory(build(network, config)); });
+    return reporter_.guard(static_cast<IHostMemory*>(nullptr),
+                           [&]() -> IHostMemory* { return new HostMemory(build(network, config)); });
   }
-  bool buildSerializedNetworkToStream(INetworkDefinition& network, IBuilderConfig& config, IStreamWriter& writer) noexcept override {
+  bool buildSerializedNetworkToStream(INetworkDefinition& network, IBuilderConfig& config,
+                                      IStreamWriter& writer) noexcept override {
     return reporter_.guard(false, [&] {
       std::string bytes = build(network, config);
       int64_t n = writer.write(bytes.data(), int64_t(bytes.size()));
@@ -111,12 +114,14 @@ class Builder final : public IBuilder {
           phase = name;
           m->phaseStart(phase.c_str(), nullptr, steps);
         }
-        if (!m->stepComplete(phase.c_str(), step)) throw CodedError(ErrorCode::kINVALID_STATE, "the build was cancelled by its progress monitor");
+        if (!m->stepComplete(phase.c_str(), step))
+          throw CodedError(ErrorCode::kINVALID_STATE, "the build was cancelled by its progress monitor");
       };
     auto lossy = knobs::lossyAssignments(o.route);
     if (!lossy.empty()) {
       std::string names;
-      for (const auto& a : lossy) names += (names.empty() ? "" : " ") + knobs::Route({a}, knobs::Registry::builtin()).print();
+      for (const auto& a : lossy)
+        names += (names.empty() ? "" : " ") + knobs::Route({a}, knobs::Registry::builtin()).print();
       logWarning("the route asks for reduced accuracy: {}", names);
     }
     compiler::KernelCache own;
@@ -148,8 +153,9 @@ extern "C" void* rutterCreateInferBuilder(void* logger, int32_t apiVersion) noex
   return reporter.guard(static_cast<void*>(nullptr), [&]() -> void* {
     if (!l) throw rutter::UserError("createInferBuilder needs a logger");
     if (apiVersion < 1 || apiVersion > RUTTER_API_VERSION)
-      throw rutter::UserError("the program was compiled against version {} of Rutter's headers, this library has {}: use matching ones",
-                              apiVersion, RUTTER_API_VERSION);
+      throw rutter::UserError(
+          "the program was compiled against version {} of Rutter's headers, this library has {}: use matching ones",
+          apiVersion, RUTTER_API_VERSION);
     return static_cast<rutter::IBuilder*>(new rutter::api::Builder(l));
   });
 }

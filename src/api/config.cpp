@@ -9,12 +9,15 @@ namespace rutter::api {
 bool OptimizationProfile::setDimensions(char const* name, OptProfileSelector select, Dims const& dims) noexcept {
   return reporter_.guard(false, [&] {
     if (!name) throw UserError("the input's name is null");
-    if (dims.nbDims < 0 || dims.nbDims > Dims::MAX_DIMS) throw UserError("rank {} for input '{}': 0 to {} are possible", dims.nbDims, name, Dims::MAX_DIMS);
+    if (dims.nbDims < 0 || dims.nbDims > Dims::MAX_DIMS)
+      throw UserError("rank {} for input '{}': 0 to {} are possible", dims.nbDims, name, Dims::MAX_DIMS);
     auto& m = shapes_[name];
     for (auto& [s, v] : m)
-      if (int32_t(v.size()) != dims.nbDims) throw UserError("input '{}' was given rank {} before, {} now", name, v.size(), dims.nbDims);
+      if (int32_t(v.size()) != dims.nbDims)
+        throw UserError("input '{}' was given rank {} before, {} now", name, v.size(), dims.nbDims);
     for (int32_t a = 0; a < dims.nbDims; a++)
-      if (dims.d[a] < 0) throw UserError("extent {} of axis {} of input '{}': a profile needs 0 or more", dims.d[a], a, name);
+      if (dims.d[a] < 0)
+        throw UserError("extent {} of axis {} of input '{}': a profile needs 0 or more", dims.d[a], a, name);
     m[select] = std::vector<int64_t>(dims.d, dims.d + dims.nbDims);
     return true;
   });
@@ -27,7 +30,8 @@ Dims OptimizationProfile::getDimensions(char const* name, OptProfileSelector sel
 bool OptimizationProfile::isValid() const noexcept {
   for (auto& [name, m] : shapes_) {
     if (m.size() != 3) return false;
-    const auto &lo = m.at(OptProfileSelector::kMIN), &opt = m.at(OptProfileSelector::kOPT), &hi = m.at(OptProfileSelector::kMAX);
+    const auto &lo = m.at(OptProfileSelector::kMIN), &opt = m.at(OptProfileSelector::kOPT),
+               &hi = m.at(OptProfileSelector::kMAX);
     for (size_t a = 0; a < lo.size(); a++)
       if (lo[a] > opt[a] || opt[a] > hi[a]) return false;
   }
@@ -53,7 +57,9 @@ bool BuilderConfig::setBuildRoute(char const* route) noexcept {
 int32_t BuilderConfig::addOptimizationProfile(IOptimizationProfile const* profile) noexcept {
   return reporter_.guard(int32_t(-1), [&] {
     if (!profile) throw UserError("the profile is null");
-    if (!profile->isValid()) throw UserError("the profile is not valid: every input needs min, opt and max with min <= opt <= max on each axis");
+    if (!profile->isValid())
+      throw UserError(
+          "the profile is not valid: every input needs min, opt and max with min <= opt <= max on each axis");
     profiles_.push_back(static_cast<const OptimizationProfile*>(profile)->profile());
     return int32_t(profiles_.size() - 1);
   });

@@ -20,8 +20,10 @@ bool Tensor::setDimensions(Dims const& dims) noexcept {
   return network_.reporter().guard(false, [&] {
     if (!isNetworkInput()) throw UserError("tensor '{}' is no input: only inputs' extents can be set", value_->name);
     ir::Type& t = value_->type;
-    if (!t.known) throw UserError("input '{}' has no shape in the model: give it one by an optimization profile", value_->name);
-    if (dims.nbDims != int32_t(t.rank())) throw UserError("input '{}' has rank {}, {} extents given", value_->name, t.rank(), dims.nbDims);
+    if (!t.known)
+      throw UserError("input '{}' has no shape in the model: give it one by an optimization profile", value_->name);
+    if (dims.nbDims != int32_t(t.rank()))
+      throw UserError("input '{}' has rank {}, {} extents given", value_->name, t.rank(), dims.nbDims);
     ir::Dims d = t.dims;
     for (size_t a = 0; a < d.size(); a++) {
       if (dims.d[a] == -1) continue;
@@ -44,27 +46,36 @@ bool Tensor::isNetworkInput() const noexcept {
   auto& in = network_.graph()->top().inputs;
   return std::find(in.begin(), in.end(), value_) != in.end();
 }
-bool Tensor::isNetworkOutput() const noexcept { return network_.graph()->isOutput(value_); }
+bool Tensor::isNetworkOutput() const noexcept {
+  return network_.graph()->isOutput(value_);
+}
 bool Tensor::setAllowedFormats(uint32_t formats) noexcept {
   return network_.reporter().guard(false, [&] {
-    if (!isNetworkInput() && !isNetworkOutput()) throw UserError("tensor '{}' is neither input nor output", value_->name);
+    if (!isNetworkInput() && !isNetworkOutput())
+      throw UserError("tensor '{}' is neither input nor output", value_->name);
     uint32_t known = 1u << int(TensorFormat::kLINEAR) | 1u << int(TensorFormat::kHWC);
-    if (!(formats & known)) throw UserError("none of the formats given for '{}' exists here: kLINEAR and kHWC do", value_->name);
+    if (!(formats & known))
+      throw UserError("none of the formats given for '{}' exists here: kLINEAR and kHWC do", value_->name);
     formats_ = formats;
     return true;
   });
 }
 char const* Tensor::getDimensionName(int32_t index) const noexcept {
-  if (index < 0 || size_t(index) >= value_->type.rank() || value_->type.dims[size_t(index)].isConstant()) return nullptr;
+  if (index < 0 || size_t(index) >= value_->type.rank() || value_->type.dims[size_t(index)].isConstant())
+    return nullptr;
   dimensionName_ = value_->type.dims[size_t(index)].text();
   return dimensionName_.c_str();
 }
 
 ITensor* Layer::getInput(int32_t i) const noexcept {
-  return i >= 0 && size_t(i) < node_->inputs.size() && node_->inputs[size_t(i)] ? network_.tensor(node_->inputs[size_t(i)]) : nullptr;
+  return i >= 0 && size_t(i) < node_->inputs.size() && node_->inputs[size_t(i)]
+             ? network_.tensor(node_->inputs[size_t(i)])
+             : nullptr;
 }
 ITensor* Layer::getOutput(int32_t i) const noexcept {
-  return i >= 0 && size_t(i) < node_->outputs.size() && node_->outputs[size_t(i)] ? network_.tensor(node_->outputs[size_t(i)]) : nullptr;
+  return i >= 0 && size_t(i) < node_->outputs.size() && node_->outputs[size_t(i)]
+             ? network_.tensor(node_->outputs[size_t(i)])
+             : nullptr;
 }
 
 ITensor* Network::tensor(ir::Value* v) const {
@@ -72,9 +83,15 @@ ITensor* Network::tensor(ir::Value* v) const {
   if (!t) t = std::make_unique<Tensor>(const_cast<Network&>(*this), v);
   return t.get();
 }
-ITensor* Network::getInput(int32_t i) const noexcept { return i >= 0 && i < getNbInputs() ? tensor(graph()->top().inputs[size_t(i)]) : nullptr; }
-ITensor* Network::getOutput(int32_t i) const noexcept { return i >= 0 && i < getNbOutputs() ? tensor(graph()->top().outputs[size_t(i)]) : nullptr; }
-ILayer* Network::getLayer(int32_t i) const noexcept { return i >= 0 && i < getNbLayers() ? layers_[size_t(i)].get() : nullptr; }
+ITensor* Network::getInput(int32_t i) const noexcept {
+  return i >= 0 && i < getNbInputs() ? tensor(graph()->top().inputs[size_t(i)]) : nullptr;
+}
+ITensor* Network::getOutput(int32_t i) const noexcept {
+  return i >= 0 && i < getNbOutputs() ? tensor(graph()->top().outputs[size_t(i)]) : nullptr;
+}
+ILayer* Network::getLayer(int32_t i) const noexcept {
+  return i >= 0 && i < getNbLayers() ? layers_[size_t(i)].get() : nullptr;
+}
 void Network::markOutput(ITensor& tensor) noexcept {
   reporter_.guard(false, [&] {
     ir::Value* v = static_cast<Tensor&>(tensor).value();

@@ -31,7 +31,8 @@ class Parser final : public onnx::IParser {
   bool parse(void const* data, std::size_t size, char const* path) noexcept override {
     return attempt([&] {
       if (!data) throw UserError("the model's address is null");
-      Network::Source source{"", std::make_shared<const std::string>(static_cast<const char*>(data), size), directoryOf(path)};
+      Network::Source source{"", std::make_shared<const std::string>(static_cast<const char*>(data), size),
+                             directoryOf(path)};
       // The copy that the graph keeps is also what a tuner's processes read.
       frontend::Model model = import(source.bytes->data(), size, path, source.bytes);
       network_.take(std::move(model), std::move(source));
@@ -75,7 +76,8 @@ class Parser final : public onnx::IParser {
         return true;
       } catch (const frontend::UnsupportedOperators& e) {
         for (const auto& n : e.nodes)
-          errors_.push_back(std::make_unique<ParserError>(ErrorCode::kUNSUPPORTED_STATE, n.why, int32_t(n.index), n.name, n.op));
+          errors_.push_back(
+              std::make_unique<ParserError>(ErrorCode::kUNSUPPORTED_STATE, n.why, int32_t(n.index), n.name, n.op));
         throw;
       } catch (const UserError& e) {
         errors_.push_back(std::make_unique<ParserError>(ErrorCode::kINVALID_ARGUMENT, e.what()));
@@ -97,8 +99,9 @@ extern "C" void* rutterCreateOnnxParser(void* network, void* logger, int32_t api
   return reporter.guard(static_cast<void*>(nullptr), [&]() -> void* {
     if (!l || !network) throw rutter::UserError("createParser needs a network and a logger");
     if (apiVersion < 1 || apiVersion > RUTTER_API_VERSION)
-      throw rutter::UserError("the program was compiled against version {} of Rutter's headers, this library has {}: use matching ones",
-                              apiVersion, RUTTER_API_VERSION);
+      throw rutter::UserError(
+          "the program was compiled against version {} of Rutter's headers, this library has {}: use matching ones",
+          apiVersion, RUTTER_API_VERSION);
     auto* n = static_cast<rutter::api::Network*>(static_cast<rutter::INetworkDefinition*>(network));
     return static_cast<rutter::onnx::IParser*>(new rutter::api::Parser(*n, l));
   });

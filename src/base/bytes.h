@@ -15,7 +15,9 @@ class ByteWriter {
  public:
   template <typename T>
     requires std::is_arithmetic_v<T> || std::is_enum_v<T>
-  void put(T v) { out_.append(reinterpret_cast<const char*>(&v), sizeof v); }
+  void put(T v) {
+    out_.append(reinterpret_cast<const char*>(&v), sizeof v);
+  }
   void put(std::string_view s) {
     put<uint64_t>(s.size());
     out_.append(s);

@@ -32,9 +32,9 @@ class InternalError : public std::logic_error {
 }  // namespace rutter
 
 /// Checks an invariant in every build type; a failure is an InternalError that names file and line.
-#define RUTTER_CHECK(cond, ...)                                                                            \
-  do {                                                                                                     \
-    if (!(cond)) [[unlikely]]                                                                              \
-      throw ::rutter::InternalError(::fmt::format("{}:{}: {} failed: {}", __FILE__, __LINE__, #cond,       \
-                                                  ::fmt::format(__VA_ARGS__)));                            \
+#define RUTTER_CHECK(cond, ...)                                                                          \
+  do {                                                                                                   \
+    if (!(cond)) [[unlikely]]                                                                            \
+      throw ::rutter::InternalError(                                                                     \
+          ::fmt::format("{}:{}: {} failed: {}", __FILE__, __LINE__, #cond, ::fmt::format(__VA_ARGS__))); \
   } while (0)

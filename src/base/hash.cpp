@@ -7,7 +7,9 @@
 
 namespace rutter {
 
-std::string Hash128::hex() const { return fmt::format("{:016x}{:016x}", hi, lo); }
+std::string Hash128::hex() const {
+  return fmt::format("{:016x}{:016x}", hi, lo);
+}
 
 Hash128 hashBytes(const void* data, size_t bytes) {
   auto h = XXH3_128bits(data, bytes);

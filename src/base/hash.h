@@ -14,7 +14,9 @@ struct Hash128 {
   std::string hex() const;  ///< 32 lower-case hexadecimal digits
 };
 Hash128 hashBytes(const void* data, size_t bytes);
-inline Hash128 hashBytes(std::string_view s) { return hashBytes(s.data(), s.size()); }
+inline Hash128 hashBytes(std::string_view s) {
+  return hashBytes(s.data(), s.size());
+}
 uint32_t crc32c(std::string_view s);  ///< CRC-32C (Castagnoli), RFC 3720 appendix B.4
 
 }  // namespace rutter

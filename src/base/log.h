@@ -23,10 +23,16 @@ class LogScope {
 };
 void logMessage(Severity s, const std::string& text);
 template <typename... A>
-void logInfo(fmt::format_string<A...> f, A&&... a) { logMessage(Severity::kInfo, fmt::format(f, std::forward<A>(a)...)); }
+void logInfo(fmt::format_string<A...> f, A&&... a) {
+  logMessage(Severity::kInfo, fmt::format(f, std::forward<A>(a)...));
+}
 template <typename... A>
-void logWarning(fmt::format_string<A...> f, A&&... a) { logMessage(Severity::kWarning, fmt::format(f, std::forward<A>(a)...)); }
+void logWarning(fmt::format_string<A...> f, A&&... a) {
+  logMessage(Severity::kWarning, fmt::format(f, std::forward<A>(a)...));
+}
 template <typename... A>
-void logVerbose(fmt::format_string<A...> f, A&&... a) { logMessage(Severity::kVerbose, fmt::format(f, std::forward<A>(a)...)); }
+void logVerbose(fmt::format_string<A...> f, A&&... a) {
+  logMessage(Severity::kVerbose, fmt::format(f, std::forward<A>(a)...));
+}
 
 }  // namespace rutter

@@ -1,8 +1,9 @@
 #pragma once
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <fmt/format.h>
 #include <functional>
 #include <map>
 #include <memory>

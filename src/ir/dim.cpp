@@ -10,12 +10,14 @@ namespace rutter::ir {
 namespace {
 int64_t checkedMul(int64_t a, int64_t b) {
   int64_t r;
-  if (__builtin_mul_overflow(a, b, &r)) throw UserError("tensor extents overflow: {} * {} does not fit in 64 bits", a, b);
+  if (__builtin_mul_overflow(a, b, &r))
+    throw UserError("tensor extents overflow: {} * {} does not fit in 64 bits", a, b);
   return r;
 }
 int64_t checkedAdd(int64_t a, int64_t b) {
   int64_t r;
-  if (__builtin_add_overflow(a, b, &r)) throw UserError("tensor extents overflow: {} + {} does not fit in 64 bits", a, b);
+  if (__builtin_add_overflow(a, b, &r))
+    throw UserError("tensor extents overflow: {} + {} does not fit in 64 bits", a, b);
   return r;
 }
 int64_t floorDivInt(int64_t a, int64_t b) {
@@ -114,7 +116,9 @@ Dim operator*(const Dim& a, const Dim& b) {
     }
   return DimBuilder::make(m);
 }
-Dim operator-(const Dim& a, const Dim& b) { return a + b * Dim(-1); }
+Dim operator-(const Dim& a, const Dim& b) {
+  return a + b * Dim(-1);
+}
 
 // Divides term by term by a single-term divisor; every term must be divisible.
 std::optional<Dim> exactDiv(const Dim& a, const Dim& b) {
@@ -165,9 +169,12 @@ Dim floorDiv(const Dim& a, const Dim& b) {
     const Dim::Term* inner = nullptr;
     int64_t r = 0;
     for (const Dim::Term& t : *rest.terms_) {
-      if (t.factors.empty()) r = t.coefficient;
-      else if (!inner) inner = &t;
-      else return DimBuilder::operation(Dim::Kind::kFloorDiv, rest, b);
+      if (t.factors.empty())
+        r = t.coefficient;
+      else if (!inner)
+        inner = &t;
+      else
+        return DimBuilder::operation(Dim::Kind::kFloorDiv, rest, b);
     }
     if (inner && inner->coefficient == 1 && inner->factors.size() == 1 && inner->factors.begin()->second.second == 1) {
       const Dim::Atom& at = *inner->factors.begin()->second.first;
@@ -209,7 +216,7 @@ std::string Dim::text() const {
   std::string s;
   for (const Term& t : *terms_) {
     std::string f = monomialText(t.factors);
-    std::string part = f.empty() ? std::to_string(t.coefficient)
+    std::string part = f.empty()            ? std::to_string(t.coefficient)
                        : t.coefficient == 1 ? f
                                             : std::to_string(t.coefficient) + "*" + f;
     s += (s.empty() || part[0] == '-') ? part : "+" + part;
@@ -231,11 +238,21 @@ int64_t Dim::evaluate(const std::map<std::string, int64_t>& symbols) const {
       } else {
         int64_t a = f.first->a.evaluate(symbols), b = f.first->b.evaluate(symbols);
         switch (f.first->kind) {
-          case Kind::kFloorDiv: v = floorDivInt(a, b); break;
-          case Kind::kCeilDiv: v = -floorDivInt(-a, b); break;
-          case Kind::kMod: v = a - floorDivInt(a, b) * b; break;
-          case Kind::kMin: v = std::min(a, b); break;
-          default: v = std::max(a, b); break;
+          case Kind::kFloorDiv:
+            v = floorDivInt(a, b);
+            break;
+          case Kind::kCeilDiv:
+            v = -floorDivInt(-a, b);
+            break;
+          case Kind::kMod:
+            v = a - floorDivInt(a, b) * b;
+            break;
+          case Kind::kMin:
+            v = std::min(a, b);
+            break;
+          default:
+            v = std::max(a, b);
+            break;
         }
       }
       for (int i = 0; i < f.second; i++) p = checkedMul(p, v);
@@ -259,11 +276,21 @@ Dim Dim::substitute(const std::map<std::string, Dim>& symbols) const {
       } else {
         Dim a = at.a.substitute(symbols), b = at.b.substitute(symbols);
         switch (at.kind) {
-          case Kind::kFloorDiv: v = floorDiv(a, b); break;
-          case Kind::kCeilDiv: v = ceilDiv(a, b); break;
-          case Kind::kMod: v = mod(a, b); break;
-          case Kind::kMin: v = min(a, b); break;
-          default: v = max(a, b); break;
+          case Kind::kFloorDiv:
+            v = floorDiv(a, b);
+            break;
+          case Kind::kCeilDiv:
+            v = ceilDiv(a, b);
+            break;
+          case Kind::kMod:
+            v = mod(a, b);
+            break;
+          case Kind::kMin:
+            v = min(a, b);
+            break;
+          default:
+            v = max(a, b);
+            break;
         }
       }
       for (int i = 0; i < f.second; i++) p = p * v;
@@ -287,7 +314,8 @@ int64_t satAdd(int64_t a, int64_t b) {
   return r;
 }
 Range mulRange(Range a, Range b) {
-  int64_t v[] = {satMul(a.first, b.first), satMul(a.first, b.second), satMul(a.second, b.first), satMul(a.second, b.second)};
+  int64_t v[] = {satMul(a.first, b.first), satMul(a.first, b.second), satMul(a.second, b.first),
+                 satMul(a.second, b.second)};
   return {*std::min_element(v, v + 4), *std::max_element(v, v + 4)};
 }
 }  // namespace
@@ -368,6 +396,8 @@ std::optional<std::vector<int64_t>> constants(const Dims& dims) {
   }
   return v;
 }
-Dims toDims(const std::vector<int64_t>& v) { return Dims(v.begin(), v.end()); }
+Dims toDims(const std::vector<int64_t>& v) {
+  return Dims(v.begin(), v.end());
+}
 
 }  // namespace rutter::ir

@@ -23,7 +23,7 @@ using SymbolTable = std::map<std::string, SymbolInfo>;
 class Dim {
  public:
   enum class Kind : uint8_t { kFloorDiv, kCeilDiv, kMod, kMin, kMax };
-  struct Atom;                                             // a symbol, or an operation on two Dims
+  struct Atom;  // a symbol, or an operation on two Dims
   using AtomRef = std::shared_ptr<const Atom>;
   using Monomial = std::map<std::string, std::pair<AtomRef, int>>;  // canonical text -> (atom, power)
   struct Term {
@@ -47,7 +47,7 @@ class Dim {
   friend Dim operator*(const Dim& a, const Dim& b);
   friend Dim floorDiv(const Dim& a, const Dim& b);  ///< rounds towards minus infinity; exact division cancels
   friend Dim ceilDiv(const Dim& a, const Dim& b);
-  friend Dim mod(const Dim& a, const Dim& b);       ///< sign of the divisor, as floorDiv
+  friend Dim mod(const Dim& a, const Dim& b);  ///< sign of the divisor, as floorDiv
   friend Dim min(const Dim& a, const Dim& b);
   friend Dim max(const Dim& a, const Dim& b);
   /// a / b if b divides a as a polynomial (or as integers), else nothing.

@@ -19,13 +19,21 @@ T attrOr(const Node& n, const std::string& a, T fallback) {
 }
 }  // namespace
 
-int64_t Node::getInt(const std::string& a, int64_t f) const { return attrOr<int64_t>(*this, a, f); }
-float Node::getFloat(const std::string& a, float f) const { return attrOr<float>(*this, a, f); }
-std::string Node::getString(const std::string& a, const std::string& f) const { return attrOr<std::string>(*this, a, f); }
+int64_t Node::getInt(const std::string& a, int64_t f) const {
+  return attrOr<int64_t>(*this, a, f);
+}
+float Node::getFloat(const std::string& a, float f) const {
+  return attrOr<float>(*this, a, f);
+}
+std::string Node::getString(const std::string& a, const std::string& f) const {
+  return attrOr<std::string>(*this, a, f);
+}
 std::vector<int64_t> Node::getInts(const std::string& a, std::vector<int64_t> f) const {
   return attrOr<std::vector<int64_t>>(*this, a, std::move(f));
 }
-std::vector<float> Node::getFloats(const std::string& a) const { return attrOr<std::vector<float>>(*this, a, {}); }
+std::vector<float> Node::getFloats(const std::string& a) const {
+  return attrOr<std::vector<float>>(*this, a, {});
+}
 
 std::string Graph::uniqueName(const std::string& base) {
   auto [it, fresh] = names_.try_emplace(base, 0);
@@ -64,7 +72,8 @@ Node* Graph::makeNode(Region& r, const std::string& op, std::vector<Value*> inpu
       v->producer = p;
       v->outputIndex = int(i);
     }
-  auto at = before ? std::find_if(r.nodes.begin(), r.nodes.end(), [&](auto& q) { return q.get() == before; }) : r.nodes.end();
+  auto at =
+      before ? std::find_if(r.nodes.begin(), r.nodes.end(), [&](auto& q) { return q.get() == before; }) : r.nodes.end();
   r.nodes.insert(at, std::move(n));
   return p;
 }
@@ -110,7 +119,9 @@ void Graph::eraseNode(Node* n) {
   auto& l = n->parent->nodes;
   l.erase(std::find_if(l.begin(), l.end(), [&](auto& q) { return q.get() == n; }));
 }
-bool Graph::isOutput(const Value* v) const { return std::find(top_->outputs.begin(), top_->outputs.end(), v) != top_->outputs.end(); }
+bool Graph::isOutput(const Value* v) const {
+  return std::find(top_->outputs.begin(), top_->outputs.end(), v) != top_->outputs.end();
+}
 
 int Graph::removeDead() {
   std::unordered_set<const Value*> live;
@@ -143,7 +154,8 @@ void Graph::removeDeadValues() {
     keep.insert(r.inputs.begin(), r.inputs.end());
     keep.insert(r.outputs.begin(), r.outputs.end());
   });
-  values_.remove_if([&](const std::unique_ptr<Value>& v) { return v->users.empty() && !v->producer && !keep.count(v.get()); });
+  values_.remove_if(
+      [&](const std::unique_ptr<Value>& v) { return v->users.empty() && !v->producer && !keep.count(v.get()); });
 }
 
 void Graph::verify() const {
@@ -156,17 +168,20 @@ void Graph::verify() const {
       for (const Value* v : n->inputs) {
         if (!v) continue;
         RUTTER_CHECK(defined.count(v), "node {} ({}) reads {} before it is defined", n->name, n->op, v->name);
-        RUTTER_CHECK(std::count(v->users.begin(), v->users.end(), n.get()) == std::count(n->inputs.begin(), n->inputs.end(), v),
-                     "use list of {} disagrees with node {}", v->name, n->name);
+        RUTTER_CHECK(
+            std::count(v->users.begin(), v->users.end(), n.get()) == std::count(n->inputs.begin(), n->inputs.end(), v),
+            "use list of {} disagrees with node {}", v->name, n->name);
       }
       for (auto& s : n->regions) self(self, *s);
       for (size_t i = 0; i < n->outputs.size(); i++)
         if (const Value* v = n->outputs[i]) {
-          RUTTER_CHECK(v->producer == n.get() && v->outputIndex == int(i), "producer of {} is not {}", v->name, n->name);
+          RUTTER_CHECK(v->producer == n.get() && v->outputIndex == int(i), "producer of {} is not {}", v->name,
+                       n->name);
           defined.insert(v);
         }
     }
-    for (const Value* v : r.outputs) RUTTER_CHECK(v && defined.count(v), "region output {} is not defined", v ? v->name : "null");
+    for (const Value* v : r.outputs)
+      RUTTER_CHECK(v && defined.count(v), "region output {} is not defined", v ? v->name : "null");
   };
   check(check, *top_);
 }
@@ -179,17 +194,23 @@ std::string Graph::print() const {
     for (const Value* v : r.inputs) s += fmt::format("{}input {}: {}\n", pad, value(v), v->type.text());
     for (auto& n : r.nodes) {
       std::vector<std::string> in, out, attrs;
-      for (auto* v : n->inputs) in.push_back(v && v->constant ? fmt::format("{}:{}", value(v), v->type.text()) : value(v));
+      for (auto* v : n->inputs)
+        in.push_back(v && v->constant ? fmt::format("{}:{}", value(v), v->type.text()) : value(v));
       for (auto* v : n->outputs) out.push_back(v ? fmt::format("{}:{}", value(v), v->type.text()) : "_");
       for (auto& [k, a] : n->attrs) {
-        if (auto* i = std::get_if<int64_t>(&a)) attrs.push_back(fmt::format("{}={}", k, *i));
-        else if (auto* f = std::get_if<float>(&a)) attrs.push_back(fmt::format("{}={}", k, *f));
-        else if (auto* t = std::get_if<std::string>(&a)) attrs.push_back(fmt::format("{}={}", k, *t));
-        else if (auto* v = std::get_if<std::vector<int64_t>>(&a)) attrs.push_back(fmt::format("{}=[{}]", k, fmt::join(*v, ",")));
-        else attrs.push_back(k);
+        if (auto* i = std::get_if<int64_t>(&a))
+          attrs.push_back(fmt::format("{}={}", k, *i));
+        else if (auto* f = std::get_if<float>(&a))
+          attrs.push_back(fmt::format("{}={}", k, *f));
+        else if (auto* t = std::get_if<std::string>(&a))
+          attrs.push_back(fmt::format("{}={}", k, *t));
+        else if (auto* v = std::get_if<std::vector<int64_t>>(&a))
+          attrs.push_back(fmt::format("{}=[{}]", k, fmt::join(*v, ",")));
+        else
+          attrs.push_back(k);
       }
-      s += fmt::format("{}{} = {}{}({}) {{{}}}\n", pad, fmt::join(out, ", "), n->domain.empty() ? "" : n->domain + ".", n->op,
-                       fmt::join(in, ", "), fmt::join(attrs, ", "));
+      s += fmt::format("{}{} = {}{}({}) {{{}}}\n", pad, fmt::join(out, ", "), n->domain.empty() ? "" : n->domain + ".",
+                       n->op, fmt::join(in, ", "), fmt::join(attrs, ", "));
       for (auto& sub : n->regions) self(self, *sub, depth + 1);
     }
     for (const Value* v : r.outputs) s += fmt::format("{}output {}: {}\n", pad, value(v), v->type.text());

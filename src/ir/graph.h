@@ -18,23 +18,24 @@ struct Node;
 struct Region;
 
 /// An attribute of a node, as in ONNX. Graph attributes become regions of the node.
-using Attr = std::variant<int64_t, float, std::string, Tensor, std::vector<int64_t>, std::vector<float>, std::vector<std::string>>;
+using Attr = std::variant<int64_t, float, std::string, Tensor, std::vector<int64_t>, std::vector<float>,
+                          std::vector<std::string>>;
 
 struct Value {
   std::string name;  ///< unique within the graph
   Type type;
-  Node* producer = nullptr;  ///< null for inputs of a region and for constants
-  int outputIndex = 0;       ///< which output of the producer
-  std::optional<Tensor> constant;           ///< known contents (weights, folded results)
-  std::optional<Dims> symbolic;             ///< contents of an integer tensor of rank 0 or 1 as expressions, if known
-  std::vector<Node*> users;                 ///< one entry a use; kept by Node/Region edits below
+  Node* producer = nullptr;        ///< null for inputs of a region and for constants
+  int outputIndex = 0;             ///< which output of the producer
+  std::optional<Tensor> constant;  ///< known contents (weights, folded results)
+  std::optional<Dims> symbolic;    ///< contents of an integer tensor of rank 0 or 1 as expressions, if known
+  std::vector<Node*> users;        ///< one entry a use; kept by Node/Region edits below
   bool isConstant() const { return constant.has_value(); }
 };
 
 struct Node {
-  std::string op;      ///< operator name: "Conv"
-  std::string domain;  ///< "" is ai.onnx; "rutter" holds Rutter's own
-  std::string name;    ///< unique; unnamed ONNX nodes are OpType_<index>
+  std::string op;                    ///< operator name: "Conv"
+  std::string domain;                ///< "" is ai.onnx; "rutter" holds Rutter's own
+  std::string name;                  ///< unique; unnamed ONNX nodes are OpType_<index>
   std::vector<std::string> origins;  ///< names of the ONNX nodes that this one stands for
   std::map<std::string, Attr> attrs;
   std::vector<Value*> inputs;   ///< null: an optional input left out
@@ -74,17 +75,17 @@ class Graph {
   Region& top() { return *top_; }
   const Region& top() const { return *top_; }
 
-  Value* makeValue(const std::string& name, Type type = {});     ///< the name is made unique if taken
-  Value* makeConstant(const std::string& name, Tensor t);        ///< typed and known
+  Value* makeValue(const std::string& name, Type type = {});  ///< the name is made unique if taken
+  Value* makeConstant(const std::string& name, Tensor t);     ///< typed and known
   /// Appends a node (or inserts it before `before`); registers uses and producers.
   Node* makeNode(Region& r, const std::string& op, std::vector<Value*> inputs, std::vector<Value*> outputs,
                  const Node* before = nullptr);
-  void setInput(Node* n, size_t i, Value* v);       ///< rewires one use
-  void replaceUses(Value* from, Value* to);         ///< every use, region outputs included
-  void eraseNode(Node* n);                          ///< its outputs must have no users
-  bool isOutput(const Value* v) const;              ///< of the top region
-  int removeDead();                                 ///< nodes without used outputs; returns how many
-  void removeDeadValues();                          ///< frees constants and values that nothing refers to
+  void setInput(Node* n, size_t i, Value* v);  ///< rewires one use
+  void replaceUses(Value* from, Value* to);    ///< every use, region outputs included
+  void eraseNode(Node* n);                     ///< its outputs must have no users
+  bool isOutput(const Value* v) const;         ///< of the top region
+  int removeDead();                            ///< nodes without used outputs; returns how many
+  void removeDeadValues();                     ///< frees constants and values that nothing refers to
   std::string uniqueName(const std::string& base);
   /// Throws InternalError on a broken invariant (order, uses, types unset).
   void verify() const;

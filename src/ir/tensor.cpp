@@ -12,7 +12,8 @@ namespace rutter::ir {
 int64_t elementCount(const std::vector<int64_t>& shape) {
   int64_t n = 1;
   for (int64_t d : shape)
-    if (d < 0 || __builtin_mul_overflow(n, d, &n)) throw UserError("shape [{}] has no valid element count", fmt::join(shape, ","));
+    if (d < 0 || __builtin_mul_overflow(n, d, &n))
+      throw UserError("shape [{}] has no valid element count", fmt::join(shape, ","));
   return n;
 }
 std::vector<int64_t> rowMajorStrides(const std::vector<int64_t>& shape) {
@@ -42,13 +43,18 @@ Tensor::Tensor(DType t, std::vector<int64_t> shape, const void* data, std::share
     : dtype_(t), shape_(std::move(shape)), size_(elementCount(shape_)), data_(data), owner_(std::move(owner)) {}
 
 namespace {
-template <typename T> T load(const void* p, int64_t i) {
+template <typename T>
+T load(const void* p, int64_t i) {
   T v;
   std::memcpy(&v, static_cast<const char*>(p) + i * int64_t(sizeof(T)), sizeof v);
   return v;
 }
-template <typename T> void store(void* p, int64_t i, T v) { std::memcpy(static_cast<char*>(p) + i * int64_t(sizeof(T)), &v, sizeof v); }
-template <typename T> T saturate(double v) {
+template <typename T>
+void store(void* p, int64_t i, T v) {
+  std::memcpy(static_cast<char*>(p) + i * int64_t(sizeof(T)), &v, sizeof v);
+}
+template <typename T>
+T saturate(double v) {
   if (std::isnan(v)) return 0;
   if (v <= double(std::numeric_limits<T>::min())) return std::numeric_limits<T>::min();
   if (v >= double(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
@@ -58,56 +64,103 @@ template <typename T> T saturate(double v) {
 
 double Tensor::getDouble(int64_t i) const {
   switch (dtype_) {
-    case DType::kF32: return load<float>(data_, i);
-    case DType::kF64: return load<double>(data_, i);
-    case DType::kF16: return halfToFloat(load<uint16_t>(data_, i));
-    case DType::kBF16: return bf16ToFloat(load<uint16_t>(data_, i));
-    case DType::kU64: return double(load<uint64_t>(data_, i));
-    default: return double(getInt(i));
+    case DType::kF32:
+      return load<float>(data_, i);
+    case DType::kF64:
+      return load<double>(data_, i);
+    case DType::kF16:
+      return halfToFloat(load<uint16_t>(data_, i));
+    case DType::kBF16:
+      return bf16ToFloat(load<uint16_t>(data_, i));
+    case DType::kU64:
+      return double(load<uint64_t>(data_, i));
+    default:
+      return double(getInt(i));
   }
 }
 int64_t Tensor::getInt(int64_t i) const {
   switch (dtype_) {
-    case DType::kI8: return load<int8_t>(data_, i);
-    case DType::kU8: case DType::kBool: return load<uint8_t>(data_, i);
-    case DType::kI16: return load<int16_t>(data_, i);
-    case DType::kU16: return load<uint16_t>(data_, i);
-    case DType::kI32: return load<int32_t>(data_, i);
-    case DType::kU32: return load<uint32_t>(data_, i);
-    case DType::kI64: return load<int64_t>(data_, i);
-    case DType::kU64: return int64_t(load<uint64_t>(data_, i));
-    case DType::kF32: case DType::kF64: case DType::kF16: case DType::kBF16: return saturate<int64_t>(getDouble(i));
-    default: throw UserError("elements of type {} cannot be read as numbers", dtypeName(dtype_));
+    case DType::kI8:
+      return load<int8_t>(data_, i);
+    case DType::kU8:
+    case DType::kBool:
+      return load<uint8_t>(data_, i);
+    case DType::kI16:
+      return load<int16_t>(data_, i);
+    case DType::kU16:
+      return load<uint16_t>(data_, i);
+    case DType::kI32:
+      return load<int32_t>(data_, i);
+    case DType::kU32:
+      return load<uint32_t>(data_, i);
+    case DType::kI64:
+      return load<int64_t>(data_, i);
+    case DType::kU64:
+      return int64_t(load<uint64_t>(data_, i));
+    case DType::kF32:
+    case DType::kF64:
+    case DType::kF16:
+    case DType::kBF16:
+      return saturate<int64_t>(getDouble(i));
+    default:
+      throw UserError("elements of type {} cannot be read as numbers", dtypeName(dtype_));
   }
 }
 void Tensor::setDouble(int64_t i, double v) {
   void* p = mutableData();
   switch (dtype_) {
-    case DType::kF32: return store(p, i, float(v));
-    case DType::kF64: return store(p, i, v);
-    case DType::kF16: return store(p, i, floatToHalf(float(v)));
-    case DType::kBF16: return store(p, i, floatToBf16(float(v)));
-    case DType::kBool: return store<uint8_t>(p, i, v != 0);
-    case DType::kI8: return store(p, i, saturate<int8_t>(v));
-    case DType::kU8: return store(p, i, saturate<uint8_t>(v));
-    case DType::kI16: return store(p, i, saturate<int16_t>(v));
-    case DType::kU16: return store(p, i, saturate<uint16_t>(v));
-    case DType::kI32: return store(p, i, saturate<int32_t>(v));
-    case DType::kU32: return store(p, i, saturate<uint32_t>(v));
-    case DType::kU64: return store(p, i, saturate<uint64_t>(v));
-    default: return setInt(i, saturate<int64_t>(v));
+    case DType::kF32:
+      return store(p, i, float(v));
+    case DType::kF64:
+      return store(p, i, v);
+    case DType::kF16:
+      return store(p, i, floatToHalf(float(v)));
+    case DType::kBF16:
+      return store(p, i, floatToBf16(float(v)));
+    case DType::kBool:
+      return store<uint8_t>(p, i, v != 0);
+    case DType::kI8:
+      return store(p, i, saturate<int8_t>(v));
+    case DType::kU8:
+      return store(p, i, saturate<uint8_t>(v));
+    case DType::kI16:
+      return store(p, i, saturate<int16_t>(v));
+    case DType::kU16:
+      return store(p, i, saturate<uint16_t>(v));
+    case DType::kI32:
+      return store(p, i, saturate<int32_t>(v));
+    case DType::kU32:
+      return store(p, i, saturate<uint32_t>(v));
+    case DType::kU64:
+      return store(p, i, saturate<uint64_t>(v));
+    default:
+      return setInt(i, saturate<int64_t>(v));
   }
 }
 void Tensor::setInt(int64_t i, int64_t v) {
   void* p = mutableData();
   switch (dtype_) {
-    case DType::kI8: case DType::kU8: return store(p, i, uint8_t(v));
-    case DType::kBool: return store<uint8_t>(p, i, v != 0);
-    case DType::kI16: case DType::kU16: return store(p, i, uint16_t(v));
-    case DType::kI32: case DType::kU32: return store(p, i, uint32_t(v));
-    case DType::kI64: case DType::kU64: return store(p, i, v);
-    case DType::kF32: case DType::kF64: case DType::kF16: case DType::kBF16: return setDouble(i, double(v));
-    default: throw UserError("elements of type {} cannot be written as numbers", dtypeName(dtype_));
+    case DType::kI8:
+    case DType::kU8:
+      return store(p, i, uint8_t(v));
+    case DType::kBool:
+      return store<uint8_t>(p, i, v != 0);
+    case DType::kI16:
+    case DType::kU16:
+      return store(p, i, uint16_t(v));
+    case DType::kI32:
+    case DType::kU32:
+      return store(p, i, uint32_t(v));
+    case DType::kI64:
+    case DType::kU64:
+      return store(p, i, v);
+    case DType::kF32:
+    case DType::kF64:
+    case DType::kF16:
+    case DType::kBF16:
+      return setDouble(i, double(v));
+    default:
+      throw UserError("elements of type {} cannot be written as numbers", dtypeName(dtype_));
   }
 }
 std::vector<int64_t> Tensor::toInts() const {

@@ -31,21 +31,27 @@ class Tensor {
     return const_cast<void*>(data_);
   }
   /// Typed access; the C++ type must have the dtype's size (float, double, int64_t, uint8_t for bool …).
-  template <typename T> const T* as() const { return static_cast<const T*>(data_); }
-  template <typename T> T* as() { return static_cast<T*>(mutableData()); }
+  template <typename T>
+  const T* as() const {
+    return static_cast<const T*>(data_);
+  }
+  template <typename T>
+  T* as() {
+    return static_cast<T*>(mutableData());
+  }
 
-  double getDouble(int64_t i) const;       ///< any numeric dtype, as double
-  int64_t getInt(int64_t i) const;         ///< any numeric dtype; floats truncate
-  void setDouble(int64_t i, double v);     ///< rounds to the dtype (integers: truncates towards zero, saturating)
-  void setInt(int64_t i, int64_t v);       ///< wraps to the dtype's width
+  double getDouble(int64_t i) const;    ///< any numeric dtype, as double
+  int64_t getInt(int64_t i) const;      ///< any numeric dtype; floats truncate
+  void setDouble(int64_t i, double v);  ///< rounds to the dtype (integers: truncates towards zero, saturating)
+  void setInt(int64_t i, int64_t v);    ///< wraps to the dtype's width
   const std::string& getString(int64_t i) const { return strings_->at(i); }
   std::vector<int64_t> toInts() const;
   /// XXH3-128 of the bytes; computed once for all copies and views that share them. Not after mutableData().
   Hash128 contentHash() const;
   Tensor reshaped(std::vector<int64_t> shape) const;  ///< same elements; shares the bytes
 
-  static Tensor ofInts(const std::vector<int64_t>& v);            ///< int64, rank 1
-  static Tensor scalar(DType t, double v);                        ///< rank 0
+  static Tensor ofInts(const std::vector<int64_t>& v);  ///< int64, rank 1
+  static Tensor scalar(DType t, double v);              ///< rank 0
   static Tensor ofFloats(std::vector<int64_t> shape, const std::vector<float>& v);
   static Tensor ofStrings(std::vector<int64_t> shape, std::vector<std::string> v);
 

@@ -41,7 +41,8 @@ Dims Type::strides() const {
   return s;
 }
 std::string Type::text() const {
-  if (kind != TypeKind::kTensor) return kind == TypeKind::kSequence ? "sequence" : kind == TypeKind::kOptional ? "optional" : "map";
+  if (kind != TypeKind::kTensor)
+    return kind == TypeKind::kSequence ? "sequence" : kind == TypeKind::kOptional ? "optional" : "map";
   std::string s = fmt::format("{}[{}]", dtypeName(dtype), known ? toString(dims) : "?");
   return layout.isRowMajor() ? s : s + " " + layout.text();
 }

@@ -19,7 +19,7 @@ struct Layout {
   int16_t block = 1;
   bool isRowMajor() const;
   bool operator==(const Layout& o) const;
-  std::string text() const;  ///< "row-major", "order=0231"
+  std::string text() const;                 ///< "row-major", "order=0231"
   static Layout channelsLast(size_t rank);  ///< {0, 2, …, rank-1, 1}
 };
 
@@ -28,9 +28,9 @@ enum class TypeKind : uint8_t { kTensor, kSequence, kOptional, kMap };
 struct Type {
   TypeKind kind = TypeKind::kTensor;
   DType dtype = DType::kF32;
-  Dims dims;       ///< logical extents
-  Layout layout;   ///< physical order
-  bool known = false;  ///< false until inferred or declared
+  Dims dims;                   ///< logical extents
+  Layout layout;               ///< physical order
+  bool known = false;          ///< false until inferred or declared
   std::vector<Type> elements;  ///< of a sequence, optional or map
 
   static Type tensor(DType t, Dims dims) {

@@ -65,7 +65,8 @@ TEST(Architecture, RoomsIncludeOnlyWhatTheArrowsAllow) {
       if (!std::regex_search(line, m, include)) continue;
       std::string to = m[1];
       if (!kArrows.count(to)) continue;
-      EXPECT_TRUE(allowed.count(to)) << "src/" << relative << ":" << n << " includes " << to << "/" << m[2].str() << ", which " << room << " may not see";
+      EXPECT_TRUE(allowed.count(to)) << "src/" << relative << ":" << n << " includes " << to << "/" << m[2].str()
+                                     << ", which " << room << " may not see";
     }
   }
   EXPECT_GT(files, 100);

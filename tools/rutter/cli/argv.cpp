@@ -58,7 +58,8 @@ std::vector<std::string> absoluteArgs(const std::vector<std::string>& args, cons
 
 std::vector<std::string> continuedArgs(const std::vector<std::string>& recorded, const std::string& recordedExpression,
                                        const std::vector<std::string>& now) {
-  static constexpr std::initializer_list<Flag> kSpace = {Flag::k_tuneBuildRoutes, Flag::k_tuneBuildRouteFile, Flag::k_tune};
+  static constexpr std::initializer_list<Flag> kSpace = {Flag::k_tuneBuildRoutes, Flag::k_tuneBuildRouteFile,
+                                                         Flag::k_tune};
   const bool ownSpace = std::any_of(now.begin(), now.end(), [&](auto& a) { return isAny(a, kSpace); });
   const bool ownLimit = std::any_of(now.begin(), now.end(), [](auto& a) { return isAny(a, {Flag::k_tuningTimeOut}); });
   std::vector<std::string> out;

@@ -22,6 +22,11 @@ class DeviceError : public std::runtime_error {
   template <typename... A>
   DeviceError(fmt::format_string<A...> f, A&&... a) : std::runtime_error(fmt::format(f, std::forward<A>(a)...)) {}
 };
+/// No room is left where something was being written, or the quota is used up.
+class DiskFullError : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
 /// A bug in Rutter. The text names the place and asks for a report.
 class InternalError : public std::logic_error {
  public:

@@ -22,6 +22,7 @@ int64_t checkedAdd(int64_t a, int64_t b) {
 }
 int64_t floorDivInt(int64_t a, int64_t b) {
   if (b == 0) throw UserError("a tensor extent is divided by zero");
+  if (b == -1) return checkedMul(a, -1);
   int64_t q = a / b;
   return q - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
@@ -131,6 +132,7 @@ std::optional<Dim> exactDiv(const Dim& a, const Dim& b) {
   const Dim::Term& tb = mb.begin()->second;
   TermMap m;
   for (const auto& [k, ta] : DimBuilder::map(a)) {
+    if (tb.coefficient == -1 && ta.coefficient == INT64_MIN) return std::nullopt;  // no such integer
     if (ta.coefficient % tb.coefficient) return std::nullopt;
     Dim::Term t{ta.coefficient / tb.coefficient, ta.factors};
     for (const auto& [text, f] : tb.factors) {

@@ -74,10 +74,11 @@ Window windowOf(const ir::Node& n, const Dims& in, std::vector<int64_t> kernel, 
     w.padBegin.push_back(Dim(valid ? 0 : pads[i]));
     w.padEnd.push_back(Dim(valid ? 0 : pads[in.size() + i]));
     Dim room = in[i] + w.padBegin[i] + w.padEnd[i] - reach;
-    if (room.isConstant() && room.value() < 0)
+    // With ceil_mode a last window may begin inside and end beyond the padding.
+    w.room.push_back(ceil && !valid ? room + s - Dim(1) : room);
+    if (w.room[i].isConstant() && w.room[i].value() < 0)
       throw UserError("a window of {} is larger than the padded input of {} on spatial axis {}", reach.value(),
                       (room + reach).value(), i);
-    w.room.push_back(room);
     if (ceil && !valid) {
       Dim starts = ceilDiv(in[i] + w.padBegin[i], s);  // windows that start before the end padding
       w.out.push_back(smaller(ceilDiv(room, s) + Dim(1), starts, symbols));

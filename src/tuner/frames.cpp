@@ -115,15 +115,17 @@ Wait receiveFrame(int fd, double seconds, Frame& out, int alsoReadable, const Tr
 }
 
 void sendException(int fd, const std::exception& e) {
-  const char* kind = dynamic_cast<const UserError*>(&e)     ? "user"
-                     : dynamic_cast<const DeviceError*>(&e) ? "device"
-                                                            : "internal";
+  const char* kind = dynamic_cast<const UserError*>(&e)       ? "user"
+                     : dynamic_cast<const DiskFullError*>(&e) ? "disk"
+                     : dynamic_cast<const DeviceError*>(&e)   ? "device"
+                                                              : "internal";
   sendFrame(fd, FrameType::kError, {{"kind", kind}, {"text", e.what()}});
 }
 
 void rethrowError(const Json& body) {
   const std::string text = body.value("text", "unknown error"), kind = body.value("kind", "internal");
   if (kind == "user") throw UserError(text);
+  if (kind == "disk") throw DiskFullError(text);
   if (kind == "device") throw DeviceError(text);
   throw DeviceError("{}", text);  // an InternalError's text already says how to report it
 }

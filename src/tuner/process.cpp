@@ -31,9 +31,19 @@ namespace {
 
 constexpr int kSocket = 3;
 
+// Neither end takes the place of a standard stream, or of kSocket, if one of these is closed.
 void makePair(int fds[2]) {
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
+  int low[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, low) != 0)
     throw DeviceError("socketpair: {}", strerror(errno));
+  for (int i = 0; i < 2; i++) fds[i] = fcntl(low[i], F_DUPFD_CLOEXEC, kSocket + 1);
+  const int error = errno;
+  ::close(low[0]);
+  ::close(low[1]);
+  if (fds[0] >= 0 && fds[1] >= 0) return;
+  for (int i = 0; i < 2; i++)
+    if (fds[i] >= 0) ::close(fds[i]);
+  throw DeviceError("socketpair: {}", strerror(error));
 }
 
 std::vector<char*> argvOf(const std::string& program, const std::vector<std::string>& args) {
@@ -63,6 +73,8 @@ Process spawnFromHost(const std::string& program, const std::vector<std::string>
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_init(&attributes);
   posix_spawn_file_actions_adddup2(&actions, fds[1], kSocket);
+  for (int standard = 0; standard < kSocket; standard++)
+    if (fcntl(standard, F_GETFD) < 0) posix_spawn_file_actions_addopen(&actions, standard, "/dev/null", O_RDWR, 0);
   posix_spawn_file_actions_addclosefrom_np(&actions, kSocket + 1);
   sigset_t none, all;
   sigemptyset(&none);
@@ -109,10 +121,7 @@ Process spawnWorker(const std::string& program, const std::vector<std::string>& 
     ::dup2(null, 0);
     ::dup2(log >= 0 ? log : null, 1);
     ::dup2(log >= 0 ? log : null, 2);
-    if (fds[1] == kSocket)
-      fcntl(kSocket, F_SETFD, 0);
-    else
-      ::dup2(fds[1], kSocket);
+    ::dup2(fds[1], kSocket);
     ::close_range(kSocket + 1, ~0u, 0);
     execv(program.c_str(), argv.data());
     _exit(127);

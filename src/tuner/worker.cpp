@@ -202,9 +202,10 @@ class Worker {
       sendFrame(fd, FrameType::kEnd, toJson(r));
     });
     backend_->forgetDecision();
-    // Nothing that a candidate's process says may end the search.
+    // Nothing that a candidate's process says may end the search, but that there is no room for its engine: the next
+    // one would fare no better.
     try {
-      if (w.error) {
+      if (w.error && w.error->value("kind", "") != "disk") {
         const bool user = w.error->value("kind", "") == "user";
         w.end = Json{{"status", user ? "rejected" : "crashed"}, {"error_message", w.error->value("text", "")}};
         w.error.reset();
@@ -215,7 +216,8 @@ class Worker {
       w.error.reset();
       w.end = Json{{"status", "crashed"}, {"error_message", fmt::format("its process sent nonsense: {}", e.what())}};
     }
-    if (!w.end || w.end->value("status", "") != "ok") ::unlink(fmt::format("{}/{}.engine", folder_, iter).c_str());
+    if (w.error || !w.end || w.end->value("status", "") != "ok")
+      ::unlink(fmt::format("{}/{}.engine", folder_, iter).c_str());
     reply(w);
   }
 

@@ -97,6 +97,28 @@ TEST(CompiledConformance, OutputsThatNoNodeMakes) {
   }
 }
 
+// ceil_mode with a window larger than the input; the least integer divided by -1, known when it is compiled.
+TEST(CompiledConformance, Edges) {
+  compiler::KernelCache cache;
+  for (const char* op : {"MaxPool", "AveragePool"})
+    for (int64_t extent : {2, 5, 6}) {
+      Net n;
+      ir::Value* x = n.input("x", {1, 3, extent, extent});
+      n.output(n.op(op, {x},
+                    {{"kernel_shape", std::vector<int64_t>{3, 3}},
+                     {"strides", std::vector<int64_t>{2, 2}},
+                     {"ceil_mode", int64_t(1)}}));
+      Tensor in(ir::DType::kF32, {1, 3, extent, extent});
+      for (int64_t i = 0; i < in.size(); i++) in.setDouble(i, double(i * 7 % 11) - 5);
+      const Built b = build(*n.graph, "", "", cache);
+      EXPECT_EQ(b.result.referenceNodes, 0);
+      EXPECT_LT(relativeError(runBuilt(b, {in}), ops::evalGraph(*n.graph, {in})), 1e-6) << op << " of " << extent;
+    }
+  Net n;
+  n.output(n.op("Div", {n.ints({INT64_MIN}), n.ints({-1})}));
+  EXPECT_EQ(runBuilt(build(*n.graph, "", "", cache), {})[0].getInt(0), ops::evalGraph(*n.graph, {})[0].getInt(0));
+}
+
 TEST(CompiledConformance, EnginesSayWhatTheOracleSays) {
   const std::string folder = ops::test::folder();
   std::ifstream cases(folder + "/cases.jsonl");

@@ -144,6 +144,10 @@ TEST(Pool, Values) {
   expectTensor(eval("MaxPool", {x}, with({{"ceil_mode", int64_t(1)}})), {1, 1, 2, 2}, {4, 5, 7, 8});
   expectTensor(eval("MaxPool", {x}, {{"kernel_shape", Ints{2, 2}}, {"dilations", Ints{2, 2}}}), {1, 1, 1, 1}, {8});
   expectTensor(eval("AveragePool", {x}, with({{"ceil_mode", int64_t(1)}})), {1, 1, 2, 2}, {2, 3.5, 6.5, 8});
+  // A window larger than the input: it begins inside, so that it counts, as far as there is input.
+  expectTensor(eval("MaxPool", {f32({1, 1, 2}, {1, 3})},
+                    {{"kernel_shape", Ints{3}}, {"strides", Ints{2}}, {"ceil_mode", int64_t(1)}}),
+               {1, 1, 1}, {3});
   expectTensor(eval("AveragePool", {x}, with({{"pads", Ints{1, 1, 0, 0}}})), {1, 1, 2, 2}, {0, 1.5, 4.5, 6});
   expectTensor(eval("AveragePool", {x}, with({{"pads", Ints{1, 1, 0, 0}}, {"count_include_pad", int64_t(1)}})),
                {1, 1, 2, 2}, {0, 0.75, 2.25, 6});

@@ -216,6 +216,23 @@ TEST_F(ProcessTest, ErrorsReachTheHostAsWhatTheyAre) {
   EXPECT_THROW(tune(options(j), silent_), UserError);
 }
 
+// The disk is not the route's fault: the search ends with that word, and nothing is held against the candidate.
+TEST_F(ProcessTest, AFullDiskEndsTheSearchAndCostsNoCandidate) {
+  Json j = exampleWorld();
+  j["faults"] = {{"-tile=16", "disk_full"}};
+  try {
+    tune(options(j), silent_);
+    ADD_FAILURE() << "the search went on";
+  } catch (const DiskFullError& e) {
+    EXPECT_NE(std::string(e.what()).find("No space left on device"), std::string::npos) << e.what();
+  }
+  for (const auto& [route, c] : candidates()) EXPECT_EQ(c.status, Status::kOk) << route << c.error;
+  // With room again it goes on where it was and finds what is there.
+  TuneOptions o = options(exampleWorld());
+  o.resume = true;
+  EXPECT_EQ(tune(o, silent_).route, "-fuse=on -tile=16 -unroll=1");
+}
+
 TEST_F(ProcessTest, AFreshRunKeepsTheOldFiles) {
   tune(options(exampleWorld(), "-tile=[16|32]"), silent_);
   tune(options(exampleWorld(), "-tile=[16|32]"), silent_);

@@ -141,6 +141,7 @@ class SyntheticBackend : public Backend {
   Built build(const std::string& route, const std::string& path) override {
     const std::string fault = world_->fault(route);
     if (fault == "crash_build") raise(SIGSEGV);
+    if (fault == "disk_full") throw DiskFullError("cannot write '{}': No space left on device", path);
     if (fault == "reject_build") throw UserError("the arena is too small");
     if (fault == "hang_build")
       for (;;) pause();

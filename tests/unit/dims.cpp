@@ -1,6 +1,7 @@
 // Expressions of extents.
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "ir/dim.h"
 
 using rutter::ir::Dim;
@@ -25,6 +26,13 @@ TEST(Dims, NestedDivisionsMerge) {
     int64_t once = 1 + (v - 1) / 2;
     EXPECT_EQ(quarter.evaluate({{"H", v}}), 1 + (once - 1) / 2) << v;
   }
+}
+TEST(Dim, TheLeastIntegerByMinusOneIsNoCrash) {
+  const Dim least(INT64_MIN);
+  EXPECT_FALSE(exactDiv(least, Dim(-1)));
+  EXPECT_THROW(floorDiv(least, Dim(-1)), rutter::UserError);
+  EXPECT_EQ(floorDiv(Dim(INT64_MAX), Dim(-1)).value(), -INT64_MAX);
+  EXPECT_EQ(exactDiv(Dim(6), Dim(-1))->value(), -6);
 }
 TEST(Dims, FloorDivisionAgreesWithIntegers) {
   Dim x = Dim::symbol("x"), y = Dim::symbol("y");

@@ -58,8 +58,10 @@ Inference::Inference(Session& s, const Options& o) : session_(s), options_(o), i
     stream.bindings = std::make_unique<Bindings>(*s.engine, *stream.context, s.shapes, s.errors);
     if (o.inference.allocationStrategy == "runtime") {
       const auto size = static_cast<int64_t>(stream.context->updateDeviceMemorySizeForShapes());
-      stream.memory = ir::Tensor(ir::DType::kU8, {size});
-      stream.context->setDeviceMemoryV2(stream.memory.mutableData(), size);
+      // Untouched, so that only what these shapes use takes memory.
+      stream.memory.reset(std::aligned_alloc(64, size_t(size + 63) / 64 * 64));
+      if (!stream.memory) throw std::bad_alloc();
+      stream.context->setDeviceMemoryV2(stream.memory.get(), size);
     }
     stream.bindings->setInputs(firstInputs_);
     streams_.push_back(std::move(stream));

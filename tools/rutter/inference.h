@@ -1,5 +1,7 @@
 #pragma once
 // Running an engine: measured runs, accuracy against references, times by layer.
+#include <cstdlib>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -33,7 +35,7 @@ class Inference {
 
  private:
   struct Stream {
-    ir::Tensor memory;  ///< activations, with --allocationStrategy=runtime
+    std::unique_ptr<void, void (*)(void*)> memory{nullptr, std::free};  ///< with --allocationStrategy=runtime
     std::unique_ptr<IExecutionContext> context;
     std::unique_ptr<Bindings> bindings;
   };

@@ -1,4 +1,6 @@
 // rutter: the command line. Arguments in, one of the modes of run.h, an exit code out.
+#include <fcntl.h>
+
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -79,5 +81,8 @@ int guarded(const std::vector<std::string>& argv) {
 }  // namespace rutter::cli
 
 int main(int argc, char** argv) {
+  // A standard stream that is closed: else the next file that is opened takes its place, and messages land in it.
+  for (int standard = 0; standard < 3; standard++)
+    if (fcntl(standard, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0) return 1;
   return rutter::cli::guarded({argv, argv + argc});
 }

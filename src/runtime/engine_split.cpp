@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/file.h"
 
 namespace rutter::runtime {
 namespace {
@@ -39,12 +40,7 @@ class PlainFile {
   PlainFile& operator=(const PlainFile&) = delete;
   void write(std::string_view b) {
     at_ += b.size();
-    while (!b.empty()) {
-      const ssize_t n = ::write(fd_, b.data(), b.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) fail();
-      b.remove_prefix(size_t(n));
-    }
+    if (!writeAll(fd_, b)) fail();
   }
   void padTo(uint64_t at) { write(std::string(at - at_, '\0')); }
   void finish() {

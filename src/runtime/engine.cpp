@@ -15,14 +15,11 @@
 #include "base/fingerprint.h"
 #include "base/log.h"
 #include "runtime/attrs.h"
+#include "runtime/fb.h"
 #include "runtime/verify.h"
 
 namespace rutter::runtime {
 namespace {
-
-std::string_view view(const flatbuffers::String* s) {
-  return s ? std::string_view(s->c_str(), s->size()) : std::string_view();
-}
 
 std::unique_ptr<ReferenceNode> makeReference(const fb::Reference& r, std::string_view layer) {
   auto out = std::make_unique<ReferenceNode>();

@@ -12,7 +12,9 @@ namespace rutter {
 /// A tensor of a network.
 class ITensor {
  public:
-  /// Inputs only: renaming an inner tensor is refused. \return false if the name is null, empty or taken.
+  /// Inputs only: renaming an inner tensor is refused. \return false, with the reason reported, if the name is null,
+  /// empty, or that of another tensor of the network, inner ones included; the old name stays. The name that the tensor
+  /// has is no error.
   virtual bool setName(char const* name) noexcept = 0;
   virtual char const* getName() const noexcept = 0;
   /// Inputs only: narrows dynamic extents before a build (-1 keeps one dynamic). \return false if rank or a static
@@ -22,8 +24,10 @@ class ITensor {
   virtual DataType getType() const noexcept = 0;
   virtual bool isNetworkInput() const noexcept = 0;
   virtual bool isNetworkOutput() const noexcept = 0;
-  /// Bits 1 << TensorFormat of the layouts that an input or output may have in memory; the first of kLINEAR, kHWC that
-  /// is set is used.
+  /// Inputs and outputs only: bits 1 << TensorFormat of the layouts that it may have in memory. The first of kLINEAR,
+  /// kHWC that is set is used; other bits are passed over. \return false, with the reason reported, if neither is set,
+  /// or if only kHWC is and the tensor has fewer than 3 axes or a rank that the model does not tell; the old formats
+  /// stay.
   virtual bool setAllowedFormats(uint32_t formats) noexcept = 0;
   virtual uint32_t getAllowedFormats() const noexcept = 0;
   virtual char const* getDimensionName(int32_t index) const noexcept = 0;  ///< the symbol of a dynamic extent, or null
@@ -172,11 +176,16 @@ class IBuilder {
   virtual IOptimizationProfile* createOptimizationProfile() noexcept = 0;
   /// \return the engine's bytes, or null with the reason reported.
   virtual IHostMemory* buildSerializedNetwork(INetworkDefinition& network, IBuilderConfig& config) noexcept = 0;
+  /// Writes the engine's bytes in one call of the writer. \return false with the reason reported: the build failed, and
+  /// nothing was written, or the writer did not take all bytes, and what it has is no engine.
   virtual bool buildSerializedNetworkToStream(INetworkDefinition& network, IBuilderConfig& config,
                                               IStreamWriter& writer) noexcept = 0;
   /// Builds and loads. The builder must outlive the engine.
   virtual IEngine* buildEngineWithConfig(INetworkDefinition& network, IBuilderConfig& config) noexcept = 0;
-  /// Whether every node could be built, decided without emitting code.
+  /// Whether a build would get as far as emitting code, decided without doing so; the reason is reported if not: no
+  /// outputs, shapes that do not fit, types that an operator does not take, a route or formats that cannot be had. A
+  /// node without a kernel is no reason: a reference evaluator runs it, slowly (layer information shows which, under
+  /// "Reference"). The workspace limit, and times missing at levels 4 and 5, show in a build only.
   virtual bool isNetworkSupported(INetworkDefinition const& network, IBuilderConfig const& config) const noexcept = 0;
   /// Threads that built engines are decided for; 0 is all usable ones.
   virtual bool setMaxThreads(int32_t maxThreads) noexcept = 0;
@@ -208,6 +217,9 @@ class IParser {
  public:
   /// \param path where external data is looked for beside it; null: no external data. The bytes are copied.
   virtual bool parse(void const* data, std::size_t size, char const* path = nullptr) noexcept = 0;
+  /// External data is looked for beside the file. \param verbosity the least important ILogger::Severity that reaches
+  /// the logger from this call, as a number: at 3 (kINFO) a line about the model, at 4 (kVERBOSE) its inputs, outputs
+  /// and nodes. Errors always do. \return false with the reason reported and in getError.
   virtual bool parseFromFile(char const* path, int32_t verbosity) noexcept = 0;
   /// Whether parse would succeed; fills the errors and leaves the network alone.
   virtual bool supportsModelV2(void const* data, std::size_t size, char const* path = nullptr) noexcept = 0;

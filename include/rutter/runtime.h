@@ -105,7 +105,9 @@ class IExecutionContext {
   virtual bool reportToProfiler() const noexcept = 0;
 
   /// Memory for activations and scratch of a kUSER_MANAGED context: 64-byte aligned, `size` bytes (at least
-  /// updateDeviceMemorySizeForShapes()). The program's to free, after the context's last run. Null takes it away.
+  /// updateDeviceMemorySizeForShapes()). The program's to free, after the context's last run. Null takes it away. An
+  /// address that is not aligned, a negative size, or a context of another strategy goes to the logger and the error
+  /// recorder, and what was set before stays; too small a size for the shapes of a run fails that run.
   virtual void setDeviceMemoryV2(void* memory, int64_t size) noexcept = 0;
   /// Bytes that the shapes set need; 0 if they are not all set or do not fit.
   virtual std::size_t updateDeviceMemorySizeForShapes() noexcept = 0;

@@ -56,7 +56,7 @@ class Builder final : public IBuilder {
   bool isNetworkSupported(INetworkDefinition const& network, IBuilderConfig const& config) const noexcept override {
     return reporter_.guard(false, [&] {
       auto& n = static_cast<const Network&>(network);
-      if (!n.graph()) throw UserError("the network is empty: parse a model first");
+      needOutputs(n);
       compiler::BuildOptions o = options(n, static_cast<const BuilderConfig&>(config));
       o.optimizationLevel = std::min(o.optimizationLevel, 3);  // what can be built is no matter of time
       compiler::decideModel(n.model(), o);
@@ -70,7 +70,9 @@ class Builder final : public IBuilder {
       return true;
     });
   }
-  int32_t getMaxThreads() const noexcept override { return threads_ ? threads_ : usableThreads(); }
+  int32_t getMaxThreads() const noexcept override {
+    return threads_ ? threads_ : reporter_.guard(int32_t(1), [] { return int32_t(usableThreads()); });
+  }
   void setErrorRecorder(IErrorRecorder* r) noexcept override { reporter_.setRecorder(r); }
   IErrorRecorder* getErrorRecorder() const noexcept override { return reporter_.recorder(); }
   ILogger* getLogger() const noexcept override { return reporter_.logger(); }
@@ -79,6 +81,10 @@ class Builder final : public IBuilder {
   }
 
  private:
+  static void needOutputs(const Network& n) {
+    if (!n.graph()) throw UserError("the network is empty: parse a model first");
+    if (n.graph()->top().outputs.empty()) throw UserError("the network has no outputs: mark one");
+  }
   compiler::BuildOptions options(const Network& n, const BuilderConfig& c) const {
     compiler::BuildOptions o;
     o.route = c.route();
@@ -102,8 +108,7 @@ class Builder final : public IBuilder {
   std::string build(INetworkDefinition& network, IBuilderConfig& config) {
     auto& n = static_cast<Network&>(network);
     auto& c = static_cast<BuilderConfig&>(config);
-    if (!n.graph()) throw UserError("the network is empty: parse a model first");
-    if (n.graph()->top().outputs.empty()) throw UserError("the network has no outputs: mark one");
+    needOutputs(n);
     compiler::BuildOptions o = options(n, c);
     std::string phase;
     IProgressMonitor* m = c.getProgressMonitor();

@@ -23,9 +23,11 @@ bool OptimizationProfile::setDimensions(char const* name, OptProfileSelector sel
   });
 }
 Dims OptimizationProfile::getDimensions(char const* name, OptProfileSelector select) const noexcept {
-  auto it = name ? shapes_.find(name) : shapes_.end();
-  if (it == shapes_.end() || !it->second.count(select)) return invalidDims();
-  return makeDims(it->second.at(select));
+  return reporter_.guard(invalidDims(), [&] {
+    auto it = name ? shapes_.find(name) : shapes_.end();
+    if (it == shapes_.end() || !it->second.count(select)) return invalidDims();
+    return makeDims(it->second.at(select));
+  });
 }
 bool OptimizationProfile::isValid() const noexcept {
   for (auto& [name, m] : shapes_) {

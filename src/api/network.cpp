@@ -9,10 +9,7 @@ bool Tensor::setName(char const* name) noexcept {
   return network_.reporter().guard(false, [&] {
     if (!isNetworkInput()) throw UserError("tensor '{}' is no input: only inputs can be renamed", value_->name);
     if (!name || !*name) throw UserError("the new name of input '{}' is empty", value_->name);
-    if (value_->name == name) return true;
-    for (auto& v : network_.graph()->values())
-      if (v->name == name) throw UserError("the name '{}' is taken by another tensor of the network", name);
-    value_->name = name;
+    network_.graph()->rename(value_, name);
     return true;
   });
 }
@@ -37,10 +34,12 @@ bool Tensor::setDimensions(Dims const& dims) noexcept {
   });
 }
 Dims Tensor::getDimensions() const noexcept {
-  if (!value_->type.known) return invalidDims();
-  std::vector<int64_t> v;
-  for (const ir::Dim& d : value_->type.dims) v.push_back(d.isConstant() ? d.value() : -1);
-  return makeDims(v);
+  return network_.reporter().guard(invalidDims(), [&] {
+    if (!value_->type.known) return invalidDims();
+    std::vector<int64_t> v;
+    for (const ir::Dim& d : value_->type.dims) v.push_back(d.isConstant() ? d.value() : -1);
+    return makeDims(v);
+  });
 }
 bool Tensor::isNetworkInput() const noexcept {
   auto& in = network_.graph()->top().inputs;
@@ -56,15 +55,21 @@ bool Tensor::setAllowedFormats(uint32_t formats) noexcept {
     uint32_t known = 1u << int(TensorFormat::kLINEAR) | 1u << int(TensorFormat::kHWC);
     if (!(formats & known))
       throw UserError("none of the formats given for '{}' exists here: kLINEAR and kHWC do", value_->name);
+    if (!(formats & 1u << int(TensorFormat::kLINEAR)) && (!value_->type.known || value_->type.rank() < 3))
+      throw UserError("tensor '{}' has {}: kHWC needs a batch axis, channels and at least one spatial axis",
+                      value_->name,
+                      value_->type.known ? fmt::format("{} axes", value_->type.rank()) : "no shape in the model");
     formats_ = formats;
     return true;
   });
 }
 char const* Tensor::getDimensionName(int32_t index) const noexcept {
-  if (index < 0 || size_t(index) >= value_->type.rank() || value_->type.dims[size_t(index)].isConstant())
-    return nullptr;
-  dimensionName_ = value_->type.dims[size_t(index)].text();
-  return dimensionName_.c_str();
+  return network_.reporter().guard(static_cast<char const*>(nullptr), [&]() -> char const* {
+    const ir::Type& t = value_->type;
+    if (index < 0 || size_t(index) >= t.rank() || t.dims[size_t(index)].isConstant()) return nullptr;
+    dimensionName_ = t.dims[size_t(index)].text();
+    return dimensionName_.c_str();
+  });
 }
 
 ITensor* Layer::getInput(int32_t i) const noexcept {
@@ -78,10 +83,12 @@ ITensor* Layer::getOutput(int32_t i) const noexcept {
              : nullptr;
 }
 
-ITensor* Network::tensor(ir::Value* v) const {
-  auto& t = tensors_[v];
-  if (!t) t = std::make_unique<Tensor>(const_cast<Network&>(*this), v);
-  return t.get();
+ITensor* Network::tensor(ir::Value* v) const noexcept {
+  return reporter_.guard(static_cast<ITensor*>(nullptr), [&]() -> ITensor* {
+    auto& t = tensors_[v];
+    if (!t) t = std::make_unique<Tensor>(const_cast<Network&>(*this), v);
+    return t.get();
+  });
 }
 ITensor* Network::getInput(int32_t i) const noexcept {
   return i >= 0 && i < getNbInputs() ? tensor(graph()->top().inputs[size_t(i)]) : nullptr;
@@ -146,7 +153,8 @@ std::string Network::edits() const {
 std::map<std::string, ir::Layout> Network::ioLayouts() const {
   std::map<std::string, ir::Layout> m;
   for (auto& [v, t] : tensors_)
-    if (!(t->getAllowedFormats() & 1u << int(TensorFormat::kLINEAR)) && (t->isNetworkInput() || t->isNetworkOutput()))
+    if (t && !(t->getAllowedFormats() & 1u << int(TensorFormat::kLINEAR)) &&
+        (t->isNetworkInput() || t->isNetworkOutput()))
       m[v->name] = ir::Layout::channelsLast(v->type.rank());
   return m;
 }

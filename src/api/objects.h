@@ -80,7 +80,7 @@ class Network final : public INetworkDefinition {
   const Source& source() const { return source_; }
   /// What was changed since, for processes that read the source again: see TuneOptions::model. "" if nothing was.
   std::string edits() const;
-  ITensor* tensor(ir::Value* v) const;
+  ITensor* tensor(ir::Value* v) const noexcept;  ///< null, and reported, if memory is out
   ir::Graph* graph() const { return model_.graph.get(); }
   const frontend::Model& model() const { return model_; }
   /// Layouts of inputs and outputs that are not row-major.

@@ -35,19 +35,27 @@ class Parser final : public onnx::IParser {
                              directoryOf(path)};
       // The copy that the graph keeps is also what a tuner's processes read.
       frontend::Model model = import(source.bytes->data(), size, path, source.bytes);
+      describe(model);
       network_.take(std::move(model), std::move(source));
     });
   }
-  bool parseFromFile(char const* path, int32_t) noexcept override {
+  bool parseFromFile(char const* path, int32_t verbosity) noexcept override {
     return attempt([&] {
       if (!path) throw UserError("the model's path is null");
-      network_.take(frontend::importFile(path), {std::filesystem::absolute(path).string(), nullptr, ""});
+      LogScope upTo([&](Severity s, const std::string& text) {
+        if (int32_t(s) <= verbosity) reporter_.logger()->log(static_cast<ILogger::Severity>(s), text.c_str());
+      });
+      frontend::Model model = frontend::importFile(path);
+      describe(model);
+      network_.take(std::move(model), {std::filesystem::absolute(path).string(), nullptr, ""});
     });
   }
   bool supportsModelV2(void const* data, std::size_t size, char const* path) noexcept override {
     return attempt([&] { import(data, size, path); });
   }
-  bool supportsOperator(char const* name) const noexcept override { return name && ops::findOp("", name); }
+  bool supportsOperator(char const* name) const noexcept override {
+    return reporter_.guard(false, [&] { return name && ops::findOp("", name); });
+  }
   int32_t getNbErrors() const noexcept override { return int32_t(errors_.size()); }
   onnx::IParserError const* getError(int32_t i) const noexcept override {
     return i >= 0 && i < getNbErrors() ? errors_[size_t(i)].get() : nullptr;
@@ -55,6 +63,14 @@ class Parser final : public onnx::IParser {
   void clearErrors() noexcept override { errors_.clear(); }
 
  private:
+  static void describe(const frontend::Model& model) {
+    const ir::Region& top = model.graph->top();
+    logInfo("model '{}': opset {}, {} nodes, {} inputs, {} outputs", model.graph->name, model.opset, model.nodes,
+            top.inputs.size(), top.outputs.size());
+    for (const ir::Value* v : top.inputs) logVerbose("input '{}': {}", v->name, v->type.text());
+    for (const ir::Value* v : top.outputs) logVerbose("output '{}': {}", v->name, v->type.text());
+    for (const auto& n : top.nodes) logVerbose("node '{}': {}", n->name, n->op);
+  }
   static std::string directoryOf(char const* path) {
     if (!path) return "";
     const std::string p = path;

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "api/objects.h"
+#include "base/file.h"
 #include "knobs/expression.h"
 #include "tuner/accuracy.h"
 #include "tuner/journal.h"
@@ -261,8 +262,8 @@ class Tuner final : public ITuner {
     tuner::TuneResult r = tuner::tune(o, listener, &stop_, user ? &*user : nullptr);
     if (!o.build.timingCacheFile.empty())
       config_.timings()->combine(compiler::TimingCache::read(o.build.timingCacheFile), false);
-    std::string engine = r.enginePath.empty() ? "" : tuner::readWholeFile(r.enginePath);
-    return new TuningResult(std::move(r), std::move(engine), tuner::readWholeFile(o.cacheFile + ".journal"));
+    std::string engine = r.enginePath.empty() ? "" : readWholeFile(r.enginePath);
+    return new TuningResult(std::move(r), std::move(engine), readWholeFile(o.cacheFile + ".journal"));
   }
 
   Reporter reporter_;

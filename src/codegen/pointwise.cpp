@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "ops/pointwise.h"
 
 namespace rutter::codegen {
 namespace {
@@ -79,6 +80,17 @@ int clipRule(Ctx& c) {
   if (c.a.size() > 2 && c.a[2] >= 0) x = c.bi(PwOp::kMin, x, c.a[2]);
   return x;
 }
+int celuRule(Ctx& c) {
+  const int x = c.a[0], alpha = c.c(c.attr("alpha", 1)), zero = c.c(0);
+  // e^(min(x,0)/alpha): as in elu
+  const int e = c.un(PwOp::kExp, c.bi(PwOp::kDiv, c.bi(PwOp::kMin, x, zero), alpha));
+  const int below = c.p.binary(PwOp::kLt, DType::kBool, x, zero);
+  return c.p.select(c.out, below, c.bi(PwOp::kMul, alpha, c.bi(PwOp::kSub, e, c.c(1))), x);
+}
+int thresholdedReluRule(Ctx& c) {
+  const int low = c.p.binary(PwOp::kLe, DType::kBool, c.a[0], c.c(c.attr("alpha", 1)));
+  return c.p.select(c.out, low, c.c(0), c.a[0]);
+}
 int castRule(Ctx& c) {
   return c.in == c.out ? c.a[0] : c.un(PwOp::kCast, c.a[0]);
 }
@@ -116,6 +128,7 @@ int shapeValueRule(Ctx& c) {
   return c.out == DType::kI64 ? r : c.un(PwOp::kCast, r);
 }
 
+// The programs of ops::allPointwise() and of what codegen itself computes element by element.
 const std::unordered_map<std::string, Rule>& rules() {
   static const std::unordered_map<std::string, Rule> t = {
       {"Add", variadic<PwOp::kAdd>},
@@ -170,6 +183,8 @@ const std::unordered_map<std::string, Rule>& rules() {
       {"HardSigmoid", [](Ctx& c) { return hardSigmoid(c, c.a[0], c.attr("alpha", 0.2f), c.attr("beta", 0.5f)); }},
       {"HardSwish", [](Ctx& c) { return c.bi(PwOp::kMul, c.a[0], hardSigmoid(c, c.a[0], 1.0 / 6, 0.5)); }},
       {"Silu", [](Ctx& c) { return c.bi(PwOp::kMul, c.a[0], c.un(PwOp::kSigmoid, c.a[0])); }},
+      {"Celu", celuRule},
+      {"ThresholdedRelu", thresholdedReluRule},
       {"Gelu", geluRule},
       {"Softplus", [](Ctx& c) { return softplus(c, c.a[0]); }},
       {"Mish", [](Ctx& c) { return c.bi(PwOp::kMul, c.a[0], c.un(PwOp::kTanh, softplus(c, c.a[0]))); }},
@@ -222,7 +237,10 @@ bool isPointwise(const Node& n) {
     for (const ir::Value* v : n.inputs)
       if (!v->symbolic && !v->constant) return false;
   if (n.op == "IsInf" && (n.getInt("detect_negative", 1) != 1 || n.getInt("detect_positive", 1) != 1)) return false;
-  return rules().count(n.op) > 0;
+  static const std::unordered_set<std::string> own = {"CastLike", "LayoutCast", "Range", "ConstantOfShape",
+                                                      "ShapeValue"};
+  if (ops::findPointwise(n.domain, n.op)) return n.op != "Identity";
+  return own.count(n.op) > 0;
 }
 bool isCompilable(const Node& n) {
   for (const ir::Value* v : n.outputs)

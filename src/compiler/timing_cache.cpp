@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/file.h"
 #include "codegen/tactic.h"
 #include "runtime/engine_file.h"
 
@@ -141,7 +142,7 @@ void TimingCache::write(const std::string& path) const {
   }
   const std::string bytes = all.serialize();
   if (::access(path.c_str(), F_OK) == 0 && runtime::Blob::map(path)->bytes() == bytes) return;
-  runtime::writeFileAtomically(path, bytes);
+  writeFileAtomically(path, bytes);
 }
 
 }  // namespace rutter::compiler

@@ -44,6 +44,15 @@ std::string Graph::uniqueName(const std::string& base) {
   names_[s] = 0;
   return s;
 }
+void Graph::rename(Value* v, const std::string& name) {
+  if (v->name == name) return;
+  if (names_.count(name))
+    for (auto& other : values_)
+      if (other->name == name) throw UserError("the name '{}' is taken by another tensor of the network", name);
+  names_.erase(v->name);
+  names_.try_emplace(name, 0);
+  v->name = name;
+}
 Value* Graph::makeValue(const std::string& name, Type type) {
   auto v = std::make_unique<Value>();
   v->name = uniqueName(name.empty() ? "value" : name);

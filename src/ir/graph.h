@@ -87,6 +87,8 @@ class Graph {
   int removeDead();                            ///< nodes without used outputs; returns how many
   void removeDeadValues();                     ///< frees constants and values that nothing refers to
   std::string uniqueName(const std::string& base);
+  /// Gives a value a name that no value made later gets. UserError if another value has it.
+  void rename(Value* v, const std::string& name);
   /// Throws InternalError on a broken invariant (order, uses, types unset).
   void verify() const;
   std::string print() const;  ///< one line a node, for people

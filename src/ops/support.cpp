@@ -178,12 +178,12 @@ void symbolicCopy(InferContext& c, size_t i) {
   if (auto s = c.symbolic(i); s && outputType(c)) c.setSymbolic(0, *s);
 }
 
-Dim smaller(const InferContext& c, const Dim& a, const Dim& b) {
-  auto [lo, hi] = (a - b).range(c.graph.symbols);
+Dim smaller(const ir::SymbolTable& s, const Dim& a, const Dim& b) {
+  auto [lo, hi] = (a - b).range(s);
   return hi <= 0 ? a : lo >= 0 ? b : min(a, b);
 }
-Dim larger(const InferContext& c, const Dim& a, const Dim& b) {
-  auto [lo, hi] = (a - b).range(c.graph.symbols);
+Dim larger(const ir::SymbolTable& s, const Dim& a, const Dim& b) {
+  auto [lo, hi] = (a - b).range(s);
   return lo >= 0 ? a : hi <= 0 ? b : max(a, b);
 }
 bool atLeast(const InferContext& c, const Dim& a, int64_t v) {

@@ -152,8 +152,14 @@ void symbolicUnary(InferContext& c, const std::function<std::optional<Dim>(const
 void symbolicCopy(InferContext& c, size_t i = 0);
 
 /// Minimum and maximum that are simplified where the profile's bounds decide.
-Dim smaller(const InferContext& c, const Dim& a, const Dim& b);
-Dim larger(const InferContext& c, const Dim& a, const Dim& b);
+Dim smaller(const ir::SymbolTable& s, const Dim& a, const Dim& b);
+Dim larger(const ir::SymbolTable& s, const Dim& a, const Dim& b);
+inline Dim smaller(const InferContext& c, const Dim& a, const Dim& b) {
+  return smaller(c.graph.symbols, a, b);
+}
+inline Dim larger(const InferContext& c, const Dim& a, const Dim& b) {
+  return larger(c.graph.symbols, a, b);
+}
 bool atLeast(const InferContext& c, const Dim& a, int64_t v);  ///< provably a >= v
 bool below(const InferContext& c, const Dim& a, int64_t v);    ///< provably a < v
 

@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include "ops/support.h"
+
 namespace rutter::ops {
 namespace {
 using ir::Dim;
@@ -15,14 +17,6 @@ std::vector<int64_t> perAxis(const ir::Node& n, const char* name, size_t axes, i
   for (int64_t x : v)
     if (x < atLeast) throw UserError("attribute {} holds {}; it must be at least {}", name, x, atLeast);
   return v;
-}
-Dim larger(const Dim& a, const Dim& b, const ir::SymbolTable& s) {
-  auto [lo, hi] = (a - b).range(s);
-  return lo >= 0 ? a : hi <= 0 ? b : max(a, b);
-}
-Dim smaller(const Dim& a, const Dim& b, const ir::SymbolTable& s) {
-  auto [lo, hi] = (a - b).range(s);
-  return hi <= 0 ? a : lo >= 0 ? b : min(a, b);
 }
 std::string autoPad(const ir::Node& n) {
   std::string a = n.getString("auto_pad", "NOTSET");
@@ -63,7 +57,7 @@ Window windowOf(const ir::Node& n, const Dims& in, std::vector<int64_t> kernel, 
     Dim s(w.stride[i]), reach(w.reach(i));
     if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
       w.out.push_back(ceilDiv(in[i], s));
-      Dim total = larger((w.out[i] - Dim(1)) * s + reach - in[i], Dim(0), symbols);
+      Dim total = larger(symbols, (w.out[i] - Dim(1)) * s + reach - in[i], Dim(0));
       Dim half = floorDiv(total, Dim(2));
       w.padBegin.push_back(mode == "SAME_UPPER" ? half : total - half);
       w.padEnd.push_back(total - w.padBegin[i]);
@@ -81,7 +75,7 @@ Window windowOf(const ir::Node& n, const Dims& in, std::vector<int64_t> kernel, 
                       (room + reach).value(), i);
     if (ceil && !valid) {
       Dim starts = ceilDiv(in[i] + w.padBegin[i], s);  // windows that start before the end padding
-      w.out.push_back(smaller(ceilDiv(room, s) + Dim(1), starts, symbols));
+      w.out.push_back(smaller(symbols, ceilDiv(room, s) + Dim(1), starts));
     } else {
       w.out.push_back(floorDiv(room, s) + Dim(1));
     }

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "base/error.h"
 #include "ops/op.h"
+#include "ops/pointwise.h"
 
 namespace rutter::passes {
 
@@ -141,29 +141,28 @@ std::vector<ir::Node*> allNodes(ir::Graph& g) {
   return out;
 }
 
+namespace {
+const ops::Pointwise* pointwise(const ir::Node* n) {
+  return n ? ops::findPointwise(n->domain, n->op) : nullptr;
+}
+}  // namespace
 bool isUnaryPointwise(const ir::Node* n) {
-  static const std::set<std::string> ops = {
-      "Abs",   "Neg",   "Exp",  "Log",       "Sqrt",     "Reciprocal",     "Floor",       "Ceil",      "Round",
-      "Sign",  "Erf",   "Sin",  "Cos",       "Tanh",     "Sigmoid",        "HardSigmoid", "HardSwish", "Relu",
-      "Elu",   "Selu",  "Celu", "LeakyRelu", "Softplus", "Softsign",       "Gelu",        "Mish",      "Not",
-      "IsNaN", "IsInf", "Cast", "Clip",      "Identity", "ThresholdedRelu"};
-  if (!n) return false;
-  if (n->domain == "rutter") return n->op == "Silu";
+  const ops::Pointwise* p = pointwise(n);
+  if (!p || p->inputs != ops::Pointwise::kOne) return false;
   if (n->op == "Clip")  // the bounds must be scalars known now
     for (size_t i = 1; i < n->inputs.size(); i++)
       if (n->inputs[i] && !n->inputs[i]->constant) return false;
-  return n->domain.empty() && ops.count(n->op);
+  return true;
 }
 bool isBinaryPointwise(const ir::Node* n) {
-  static const std::set<std::string> ops = {"Add",   "Sub",  "Mul",         "Div",     "Pow",
-                                            "Mod",   "Min",  "Max",         "And",     "Or",
-                                            "Xor",   "Less", "LessOrEqual", "Greater", "GreaterOrEqual",
-                                            "Equal", "PRelu"};
-  return n && n->domain.empty() && n->inputs.size() == 2 && ops.count(n->op);
+  const ops::Pointwise* p = pointwise(n);
+  return p && n->inputs.size() == 2 && (p->inputs == ops::Pointwise::kTwo || p->inputs == ops::Pointwise::kTwoOrMore);
 }
 bool isPointwise(const ir::Node* n) {
-  static const std::set<std::string> more = {"Where", "Sum", "Mean", "Min", "Max"};
-  return n && (isUnaryPointwise(n) || isBinaryPointwise(n) || (n->domain.empty() && more.count(n->op)));
+  const ops::Pointwise* p = pointwise(n);
+  if (!p) return false;
+  if (p->inputs == ops::Pointwise::kOne) return isUnaryPointwise(n);
+  return p->inputs != ops::Pointwise::kTwo || n->inputs.size() == 2;
 }
 
 }  // namespace rutter::passes

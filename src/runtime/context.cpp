@@ -7,14 +7,11 @@
 #include <cstring>
 
 #include "ops/op.h"
+#include "runtime/fb.h"
 
 namespace rutter::runtime {
 namespace {
 
-template <typename V>
-uint32_t count(const V* v) {
-  return v ? v->size() : 0;
-}
 double msSince(std::chrono::steady_clock::time_point t) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - t).count();
 }

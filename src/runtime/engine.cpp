@@ -11,26 +11,15 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/fingerprint.h"
 #include "base/log.h"
 #include "runtime/attrs.h"
+#include "runtime/fb.h"
 #include "runtime/verify.h"
 
 namespace rutter::runtime {
 namespace {
-
-bool writeAll(int fd, std::string_view b) {
-  while (!b.empty()) {
-    ssize_t n = write(fd, b.data(), b.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return false;
-    b.remove_prefix(size_t(n));
-  }
-  return true;
-}
-std::string_view view(const flatbuffers::String* s) {
-  return s ? std::string_view(s->c_str(), s->size()) : std::string_view();
-}
 
 std::unique_ptr<ReferenceNode> makeReference(const fb::Reference& r, std::string_view layer) {
   auto out = std::make_unique<ReferenceNode>();

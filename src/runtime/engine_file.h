@@ -52,12 +52,10 @@ Hash128 hashWeights(std::span<const WeightChunk> weights, uint64_t bytes);
 inline Hash128 hashWeights(const EngineParts& parts) {
   return hashWeights(parts.weights, weightsBytes(parts));
 }
-/// Writes to a temporary file beside `path`, syncs, renames: the old file stays whole until the new one is. Weights are
-/// not copied in memory. DeviceError naming path and reason (no such folder, read-only, disk full). Without `durable`
-/// nothing is synced: for files that a crash of the machine may take.
+/// Through AtomicFile (base/file.h): the old file stays whole until the new one is. Weights are not copied in memory.
+/// DeviceError naming path and reason. Without `durable` nothing is synced: for files that a crash of the machine may
+/// take.
 void writeEngineFile(const EngineParts& parts, const std::string& path, bool durable = true);
-/// The same for bytes that exist already.
-void writeFileAtomically(const std::string& path, std::string_view bytes);
 
 /// Bytes that stay where they are while this lives.
 class Blob {

@@ -5,9 +5,11 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/file.h"
 
 namespace rutter::runtime {
 namespace {
@@ -39,12 +41,7 @@ class PlainFile {
   PlainFile& operator=(const PlainFile&) = delete;
   void write(std::string_view b) {
     at_ += b.size();
-    while (!b.empty()) {
-      const ssize_t n = ::write(fd_, b.data(), b.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) fail();
-      b.remove_prefix(size_t(n));
-    }
+    if (!writeAll(fd_, b)) fail();
   }
   void padTo(uint64_t at) { write(std::string(at - at_, '\0')); }
   void finish() {
@@ -142,23 +139,31 @@ EngineFiles openEngineFiles(const std::string& path,
   std::memcpy(&size, b.data() + 24, 8);
   if (size > b.size() - 32 || hashBytes(b.substr(32, size)) != check) torn(path);
   ByteReader r(b.substr(32, size));
-  const uint64_t head = r.get<uint64_t>(), headAt = alignUp(32 + size), ownAt = alignUp(headAt + head);
-  e.weightsBytes = int64_t(r.get<uint64_t>());
+  // The checksum is against damage; whoever wrote the file may have made any table.
+  const uint64_t head = r.get<uint64_t>(), headAt = alignUp(32 + size);
+  if (headAt > b.size() || head > b.size() - headAt) torn(path);
+  const uint64_t ownAt = alignUp(headAt + head);
+  const uint64_t section = r.get<uint64_t>();
   e.base = map(std::string(r.getString()));
   if (ownAt > b.size()) torn(path);
   e.head = b.substr(headAt, head);
   const std::string_view own = b.substr(ownAt), theirs = weightsSection(e.base->bytes());
+  uint64_t end = 0;  // of the pieces so far, which lie in order, with little between them
   for (uint64_t n = r.get<uint64_t>(); n > 0; n--) {
     Piece p;
     p.offset = r.get<int64_t>();
     p.size = r.get<int64_t>();
     p.at = r.get<int64_t>();
-    p.own = r.get<bool>();
+    p.own = r.get<uint8_t>() != 0;
     const std::string_view source = p.own ? own : theirs;
     if (p.at < 0 || p.size < 0 || uint64_t(p.at) > source.size() || uint64_t(p.size) > source.size() - uint64_t(p.at))
       torn(path);
+    if (p.offset < 0 || p.offset % 64 || uint64_t(p.offset) < end || uint64_t(p.offset) - end > kPage) torn(path);
+    end = uint64_t(p.offset) + uint64_t(p.size);
     e.weights.push_back({p.offset, source.substr(size_t(p.at), size_t(p.size))});
   }
+  if (section != end || !r.atEnd()) torn(path);
+  e.weightsBytes = int64_t(section);
   return e;
 }
 

@@ -1,13 +1,10 @@
-#include <fcntl.h>
-#include <unistd.h>
 #include <xxhash.h>
 
-#include <atomic>
-#include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "runtime/engine_file.h"
 
 namespace rutter::runtime {
@@ -94,49 +91,6 @@ void emitEngine(const EngineParts& parts, const Sink& sink) {
   emitWeights(parts.weights, weightsBytes(parts), sink);
 }
 
-// A file that appears under its name only when it is whole.
-class AtomicFile {
- public:
-  explicit AtomicFile(const std::string& path) : path_(path) {
-    static std::atomic<uint32_t> counter{0};
-    temporary_ = fmt::format("{}.tmp{}.{}", path, getpid(), counter++);
-    fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd_ < 0) fail("create a file beside");
-  }
-  ~AtomicFile() {
-    if (fd_ >= 0) close(fd_);
-    if (!done_ && fd_ >= 0) unlink(temporary_.c_str());
-  }
-  void write(std::string_view b) {
-    while (!b.empty()) {
-      ssize_t n = ::write(fd_, b.data(), std::min<size_t>(b.size(), 1 << 30));
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) fail("write");
-      b.remove_prefix(size_t(n));
-    }
-  }
-  void finish(bool durable) {
-    if (durable && fsync(fd_) != 0) fail("write");
-    if (rename(temporary_.c_str(), path_.c_str()) != 0) fail("replace");
-    done_ = true;
-    if (!durable) return;
-    size_t slash = path_.rfind('/');
-    std::string folder = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
-    if (int d = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); d >= 0) {
-      fsync(d);  // the rename itself; some file systems cannot, and the data is safe already
-      close(d);
-    }
-  }
-
- private:
-  [[noreturn]] void fail(const char* what) const {
-    throw DeviceError("cannot {} '{}': {}", what, path_, std::strerror(errno));
-  }
-  std::string path_, temporary_;
-  int fd_ = -1;
-  bool done_ = false;
-};
-
 }  // namespace
 
 uint64_t weightsBytes(const EngineParts& p) {
@@ -174,11 +128,6 @@ void writeEngineFile(const EngineParts& parts, const std::string& path, bool dur
   });
   f.write(small);
   f.finish(durable);
-}
-void writeFileAtomically(const std::string& path, std::string_view bytes) {
-  AtomicFile f(path);
-  f.write(bytes);
-  f.finish(true);
 }
 
 }  // namespace rutter::runtime

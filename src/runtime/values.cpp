@@ -1,15 +1,12 @@
 // Evaluation of a plan's expressions, and the bounds that depend on them.
 #include "base/error.h"
 #include "ir/dtype.h"
+#include "runtime/fb.h"
 #include "runtime/verify.h"
 
 namespace rutter::runtime {
 namespace {
 
-template <typename V>
-uint32_t count(const V* v) {
-  return v ? v->size() : 0;
-}
 int64_t floorDiv(int64_t a, int64_t b) {
   int64_t q = a / b;
   return q - (a % b != 0 && (a < 0) != (b < 0));

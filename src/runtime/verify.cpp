@@ -6,17 +6,10 @@
 #include "ir/tensor.h"
 #include "ops/op.h"
 #include "runtime/attrs.h"
+#include "runtime/fb.h"
 
 namespace rutter::runtime {
 namespace {
-
-template <typename V>
-uint32_t count(const V* v) {
-  return v ? v->size() : 0;
-}
-std::string_view view(const flatbuffers::String* s) {
-  return s ? std::string_view(s->c_str(), s->size()) : std::string_view();
-}
 
 class Verifier {
  public:

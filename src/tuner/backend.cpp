@@ -1,7 +1,7 @@
 #include "tuner/backend.h"
 
+#include "base/file.h"
 #include "base/hash.h"
-#include "tuner/journal.h"
 
 namespace rutter::tuner {
 

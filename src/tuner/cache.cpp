@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "tuner/journal.h"
 

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "base/bytes.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "tuner/accuracy.h"
 #include "tuner/journal.h"

@@ -353,8 +353,11 @@ class CompilerBackend : public Backend {
       if (key == "inputs") {
         const auto& inputs = model_.graph->top().inputs;
         if (value.size() != inputs.size()) throw UserError("the network's edits are of another model");
+        for (size_t i = 0; i < inputs.size(); i++)  // inputs may have changed places
+          if (inputs[i]->name != value[i].at("name").get<std::string>())
+            model_.graph->rename(inputs[i], model_.graph->uniqueName(inputs[i]->name));
         for (size_t i = 0; i < inputs.size(); i++) {
-          inputs[i]->name = value[i].at("name");
+          model_.graph->rename(inputs[i], value[i].at("name"));
           const auto dims = value[i].at("dims").get<std::vector<int64_t>>();
           for (size_t a = 0; a < dims.size() && a < inputs[i]->type.dims.size(); a++)
             if (dims[a] >= 0) inputs[i]->type.dims[a] = ir::Dim(dims[a]);

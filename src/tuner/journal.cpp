@@ -7,9 +7,9 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "tuner/hook.h"
 
@@ -28,15 +28,6 @@ std::optional<Json> parseLine(std::string_view line) {
   Json j = Json::parse(body, nullptr, false);
   if (!j.is_object()) return std::nullopt;
   return j;
-}
-
-void writeAll(int fd, std::string_view text, const std::string& path) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw DeviceError("cannot write {}: {}", path, strerror(errno));
-    text.remove_prefix(size_t(n));
-  }
 }
 
 // The lock lives as long as the open file: a writer that dies releases it, at the latest when what it had just forked
@@ -88,14 +79,6 @@ JournalText parseJournal(std::string_view text) {
   return out;
 }
 
-std::string readWholeFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw UserError("cannot read {}: {}", path, strerror(errno));
-  std::string text((std::istreambuf_iterator<char>(in)), {});
-  if (in.bad()) throw UserError("cannot read {}: {}", path, strerror(errno));
-  return text;
-}
-
 std::string keepOld(const std::string& path) {
   struct stat st;
   if (::lstat(path.c_str(), &st) != 0) return "";
@@ -111,26 +94,7 @@ std::string keepOld(const std::string& path) {
 }
 
 void replaceFile(const std::string& path, std::string_view text) {
-  const std::string temporary = path + ".new";
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) throw DeviceError("cannot write {}: {}", temporary, strerror(errno));
-  try {
-    writeAll(fd, text, temporary);
-    if (fsync(fd) != 0 && errno != EINVAL && errno != EROFS)
-      throw DeviceError("cannot write {}: {}", temporary, strerror(errno));
-  } catch (...) {
-    ::close(fd);
-    ::unlink(temporary.c_str());
-    throw;
-  }
-  ::close(fd);
-  hook("rename.before");
-  if (::rename(temporary.c_str(), path.c_str()) != 0) {
-    const int error = errno;
-    ::unlink(temporary.c_str());
-    throw DeviceError("cannot write {}: {}", path, strerror(error));
-  }
-  hook("rename.after");
+  writeFileAtomically(path, text, hook);
 }
 
 std::unique_ptr<Journal> Journal::create(const std::string& path) {
@@ -178,13 +142,12 @@ void Journal::append(const Json& record) {
   if (fd_ < 0) return records_.push_back(record);
   const std::string line = journalLine(record);
   hook("journal.before");
-  try {
-    writeAll(fd_, line, path_);
-  } catch (const DeviceError&) {
+  if (!writeAll(fd_, line)) {
+    const int error = errno;
     // A full disk may have taken half a line; the next writer would drop it, but a reader should not see it.
     if (ftruncate(fd_, off_t(size_)) != 0) { /* the torn line is dropped at the next start */
     }
-    throw;
+    throw DeviceError("cannot write {}: {}", path_, strerror(error));
   }
   size_ += line.size();
   records_.push_back(record);

@@ -53,9 +53,7 @@ class Journal {
 std::vector<Json> readJournal(const std::string& path);
 /// Renames an existing file to the first free `path.N`, N = 1, 2, …; returns that name, "" if there was no file.
 std::string keepOld(const std::string& path);
-/// Writes the whole file beside `path`, syncs it and renames it into place. DeviceError if that fails.
+/// writeFileAtomically, with the points of hook.h.
 void replaceFile(const std::string& path, std::string_view text);
-/// UserError if it cannot be read.
-std::string readWholeFile(const std::string& path);
 
 }  // namespace rutter::tuner

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "tuner/frames.h"
 #include "tuner/journal.h"

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/file.h"
 #include "base/fingerprint.h"
 #include "base/log.h"
 #include "base/private_folder.h"

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "tuner/candidate.h"
 #include "tuner/hook.h"
 #include "tuner/journal.h"

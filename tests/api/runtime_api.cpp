@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "api/recorders.h"
+#include "base/file.h"
 #include "base/fingerprint.h"
 #include "runtime_plans.h"
 
@@ -203,7 +204,7 @@ TEST_F(RuntimeApi, BadEnginesAreNull) {
 }
 TEST_F(RuntimeApi, FilesAndStreams) {
   std::string bytes = SumTwice().write(), path = testing::TempDir() + "/api." + std::to_string(getpid());
-  runtime::writeFileAtomically(path, bytes);
+  writeFileAtomically(path, bytes);
   std::unique_ptr<IEngine> mapped(runtime->deserializeFile(path.c_str()));
   unlink(path.c_str());
   ASSERT_TRUE(mapped) << recorder.take();

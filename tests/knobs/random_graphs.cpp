@@ -1,7 +1,6 @@
 // Random graphs under random routes and every instruction set compute what the oracle computes.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cstdlib>
 
 #include "base/cpu.h"
@@ -28,12 +27,9 @@ bool agrees(const std::vector<ir::Tensor>& x, const std::vector<ir::Tensor>& wan
 
 // RUTTER_RANDOM_GRAPHS: how many; RUTTER_RANDOM_SEED: the first seed. A failure names the seed of its graph.
 TEST(RandomGraphs, AgreeWithTheOracle) {
-  const auto start = std::chrono::steady_clock::now();
-  const int64_t count = fromEnvironment("RUTTER_RANDOM_GRAPHS", 40), first = fromEnvironment("RUTTER_RANDOM_SEED", 1);
-  const bool bounded = !std::getenv("RUTTER_RANDOM_GRAPHS");
+  const int64_t count = fromEnvironment("RUTTER_RANDOM_GRAPHS", 80), first = fromEnvironment("RUTTER_RANDOM_SEED", 1);
   int built = 0;
   for (int64_t seed = first; seed < first + count; seed++) {
-    if (bounded && std::chrono::steady_clock::now() - start > std::chrono::seconds(60)) break;
     Net n;
     std::mt19937 rng(static_cast<unsigned>(seed));
     randomNet(n, unsigned(seed), 4 + int(rng() % 9));
@@ -56,7 +52,7 @@ TEST(RandomGraphs, AgreeWithTheOracle) {
       }
     }
   }
-  EXPECT_GE(built, std::min<int64_t>(count, 10)) << "too few graphs in the time";
+  EXPECT_GE(built, count);  // one instruction set at least
 }
 
 }  // namespace rutter::test

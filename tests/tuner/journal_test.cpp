@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "tuner/cache.h"
 
@@ -151,7 +152,7 @@ TEST(Journal, WhatCannotBeWrittenOrContinuedIsSaid) {
   EXPECT_THROW(Journal::open(dir / "j"), UserError);  // no header
   if (int full = ::open("/dev/full", O_WRONLY); full >= 0) {
     ::close(full);
-    fs::create_symlink("/dev/full", dir / "full.new");
+    fs::create_symlink("/dev/full", dir / "full");
     EXPECT_THROW(replaceFile(dir / "full", "text"), DeviceError);
   }
 }

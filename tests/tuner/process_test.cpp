@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "tuner/cache.h"
 #include "tuner/frames.h"
 #include "tuner/journal.h"
@@ -364,6 +365,9 @@ TEST_P(KillTest, ContinuesAsTheStraightRun) {
         EXPECT_EQ(all.at(route).logRatios, c.logRatios) << k.point << " " << n << all.at(route).error;
       }
     EXPECT_FALSE(syncCache(dir_ + "/cache.jsonl", readJournal(dir_ + "/cache.jsonl.journal")));
+    for (const auto& e : fs::directory_iterator(dir_))
+      EXPECT_EQ(e.path().filename().string().find(".tmp"), std::string::npos)
+          << k.point << " " << n << ": " << e.path();
   }
   EXPECT_GE(kills, 1) << "the point was never passed";
 }

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "tuner/hook.h"
 #include "tuner/journal.h"
 #include "tuner/worker.h"

@@ -8,7 +8,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/bytes.h"
 #include "base/error.h"
+#include "base/file.h"
 
 namespace rutter::runtime {
 namespace {
@@ -110,6 +112,65 @@ TEST_F(Split, WhatIsTornIsNoticed) {
   change(dir / "base", fs::file_size(dir / "base") - 5);
   fs::resize_file(dir / "split", size - 60);
   EXPECT_THROW(load(), UserError);
+}
+
+// The checksum is against damage: a process gone wrong can write any table with a right one.
+TEST_F(Split, NoTableReachesOutsideTheFiles) {
+  const std::string whole = (dir / "base").string(), path = (dir / "split").string();
+  writeEngineFile(parts({big[0], big[1]}), whole, false);
+  const uint64_t page = 4096, far = uint64_t(1) << 62;
+  struct Table {
+    uint64_t head = 100, section = 18025;
+    int64_t offset[2] = {0, 9024}, size[2] = {9000, 9001}, at[2] = {0, 9024};
+    uint64_t pieces = 2;
+  };
+  const auto error = [&](const Table& t) -> std::string {
+    ByteWriter w;
+    w.put(t.head);
+    w.put(t.section);
+    w.put(whole);
+    w.put(t.pieces);
+    for (int i = 0; i < 2; i++) {
+      for (int64_t v : {t.offset[i], t.size[i], t.at[i]}) w.put(v);
+      w.put(false);
+    }
+    const std::string table = w.take();
+    const Hash128 check = hashBytes(table);
+    w.put(check.lo);
+    w.put(check.hi);
+    w.put<uint64_t>(table.size());
+    std::string file = "RUTSPLIT" + w.take() + table;
+    file.resize(3 * page, '\0');
+    writeFileAtomically(path, file);
+    try {
+      const EngineFiles e = openEngineFiles(path);
+      EXPECT_EQ(wholeEngine(e).size(), 100u + 18025u);
+      return "";
+    } catch (const UserError& e) {
+      return e.what();
+    }
+  };
+  const Table good;
+  EXPECT_EQ(error(good), "");
+  int refused = 0;
+  const auto refuse = [&](auto change) {
+    Table t = good;
+    change(t);
+    EXPECT_NE(error(t), "") << refused;
+    refused++;
+  };
+  for (uint64_t v : {page * 3, far, ~uint64_t(0), ~uint64_t(0) - page, uint64_t(0) - 2 * page}) {
+    refuse([&](Table& t) { t.head = v; });
+    refuse([&](Table& t) { t.section = v; });
+    refuse([&](Table& t) { t.pieces = v; });
+    for (int i = 0; i < 2; i++) {
+      refuse([&](Table& t) { t.offset[i] = int64_t(v); });
+      refuse([&](Table& t) { t.size[i] = int64_t(v); });
+      if (v != page * 3) refuse([&](Table& t) { t.at[i] = int64_t(v); });
+    }
+  }
+  refuse([](Table& t) { t.pieces = 1; });
+  refuse([](Table& t) { t.offset[1] = 64; });  // into the first
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "base/file.h"
 #include "cli/exports.h"
 #include "compiler/timing_cache.h"
 #include "knobs/route.h"
@@ -184,7 +185,7 @@ void buildFromModel(Session& s, const Options& o) {
         s.errors.need(s.runtime->deserializeEngine(bytes->data(), bytes->size()), "the engine could not be loaded"));
     return;
   }
-  writeFile(o.model.saveEngine, {static_cast<const char*>(bytes->data()), bytes->size()});
+  writeFileAtomically(o.model.saveEngine, {static_cast<const char*>(bytes->data()), bytes->size()});
   bytes.reset();
   s.engine.reset(
       s.errors.need(s.runtime->deserializeFile(o.model.saveEngine.c_str()), "the engine could not be loaded"));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "cli/exports.h"
 
 namespace rutter::cli {
@@ -87,10 +88,10 @@ std::vector<std::string> outputLines(const TensorMap& outputs) {
 void dumpRaw(const TensorMap& inputs, const TensorMap& outputs) {
   for (const auto* set : {&inputs, &outputs})
     for (const auto& [name, t] : *set)
-      writeFile(fmt::format("{}.{}.{}.{}.raw", fileName(name), set == &inputs ? "input" : "output",
-                            t.shape().empty() ? "scalar" : fmt::format("{}", fmt::join(t.shape(), ".")),
-                            ir::dtypeName(t.dtype())),
-                {static_cast<const char*>(t.data()), static_cast<size_t>(t.bytes())});
+      writeFileAtomically(fmt::format("{}.{}.{}.{}.raw", fileName(name), set == &inputs ? "input" : "output",
+                                      t.shape().empty() ? "scalar" : fmt::format("{}", fmt::join(t.shape(), ".")),
+                                      ir::dtypeName(t.dtype())),
+                          {static_cast<const char*>(t.data()), static_cast<size_t>(t.bytes())});
 }
 
 std::string resultJson(const Session& s, const Options& o, const Trace* trace, const AccuracyResult& accuracy) {

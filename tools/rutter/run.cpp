@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "build.h"
 #include "cli/dry_run.h"
 #include "cli/exports.h"
@@ -106,7 +107,7 @@ bool infer(Session& s, const Options& o, Console& console, bool result = true) {
   auto inference = startInference(s, o);
   const auto& r = o.reporting;
   if (r.dumpLayerInfo) console.lines(layerInfoLines(s, &inference->context()));
-  if (!r.exportLayerInfo.empty()) writeFile(r.exportLayerInfo, layerInfoJson(s, &inference->context()));
+  if (!r.exportLayerInfo.empty()) writeFileAtomically(r.exportLayerInfo, layerInfoJson(s, &inference->context()));
 
   const auto accuracy = inference->checkAccuracy();
   std::optional<Trace> trace;
@@ -116,16 +117,16 @@ bool infer(Session& s, const Options& o, Console& console, bool result = true) {
     const auto report = performanceReport(*trace, r.avgRuns, r.percentiles, o.inference.streams);
     console.lines(report.lines);
     for (const auto& w : report.warnings) console.warning(w);
-    if (!r.exportTimes.empty()) writeFile(r.exportTimes, timesJson(trace->measured));
+    if (!r.exportTimes.empty()) writeFileAtomically(r.exportTimes, timesJson(trace->measured));
   }
   const auto outputs = inference->outputs();
   if (r.dumpOutput) console.lines(outputLines(outputs));
-  if (!r.exportOutput.empty()) writeFile(r.exportOutput, outputsJson(outputs));
+  if (!r.exportOutput.empty()) writeFileAtomically(r.exportOutput, outputsJson(outputs));
   if (r.dumpRawBindings) dumpRaw(inference->inputs(), outputs);
   if (r.dumpProfile || !r.exportProfile.empty()) {
     const auto layers = inference->profile();
     if (r.dumpProfile) console.lines(profileTable(layers));
-    if (!r.exportProfile.empty()) writeFile(r.exportProfile, profileJson(layers));
+    if (!r.exportProfile.empty()) writeFileAtomically(r.exportProfile, profileJson(layers));
   }
   if (result && console.json()) console.result(resultJson(s, o, trace ? &*trace : nullptr, accuracy));
   return accuracy.ok;
@@ -175,7 +176,8 @@ bool run(const Options& o, const std::vector<std::string>& argv, Console& consol
   if (o.reporting.dumpOptimizationProfile) console.lines(profileShapeLines(*s.engine));
   if (o.build.skipInference || o.inference.timeDeserialize) {
     if (o.reporting.dumpLayerInfo) console.lines(layerInfoLines(s, nullptr));
-    if (!o.reporting.exportLayerInfo.empty()) writeFile(o.reporting.exportLayerInfo, layerInfoJson(s, nullptr));
+    if (!o.reporting.exportLayerInfo.empty())
+      writeFileAtomically(o.reporting.exportLayerInfo, layerInfoJson(s, nullptr));
     if (o.inference.timeDeserialize) timeDeserialize(s, o, console);
     if (console.json()) console.result(resultJson(s, o, nullptr, {}));
     return true;

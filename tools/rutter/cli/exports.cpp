@@ -1,6 +1,5 @@
 #include "cli/exports.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,41 +14,6 @@
 #include "cli/values.h"
 
 namespace rutter::cli {
-namespace {
-
-void writeAll(int fd, std::string_view content, const std::string& path) {
-  while (!content.empty()) {
-    auto n = ::write(fd, content.data(), content.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) throw UserError("cannot write '{}': {}", path, std::strerror(errno));
-    content.remove_prefix(static_cast<size_t>(n));
-  }
-}
-
-}  // namespace
-
-void writeFile(const std::string& path, std::string_view content) {
-  struct stat st{};
-  const bool special = ::stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode);
-  const auto target = special ? path : fmt::format("{}.tmp{}", path, ::getpid());
-  const int flags = special ? O_WRONLY : O_WRONLY | O_CREAT | O_TRUNC;
-  const int fd = ::open(target.c_str(), flags | O_CLOEXEC, 0666);
-  if (fd < 0) throw UserError("cannot write '{}': {}", path, std::strerror(errno));
-  try {
-    writeAll(fd, content, path);
-    // A full disk may show only here.
-    if (!special && ::fsync(fd) != 0 && errno != EINVAL)
-      throw UserError("cannot write '{}': {}", path, std::strerror(errno));
-    if (!special && ::rename(target.c_str(), path.c_str()) != 0)
-      throw UserError("cannot write '{}': {}", path, std::strerror(errno));
-  } catch (...) {
-    ::close(fd);
-    if (!special) ::unlink(target.c_str());
-    throw;
-  }
-  ::close(fd);
-}
-
 void checkWritable(std::string_view flag, const std::string& path) {
   struct stat st{};
   if (::stat(path.c_str(), &st) == 0) {

@@ -1,5 +1,5 @@
 #pragma once
-// Exported files (spec section 8). Written whole, then renamed into place; strings are escaped, NaN and infinity null.
+// Exported files (spec section 8), for writeFileAtomically: strings are escaped, NaN and infinity null.
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -11,9 +11,6 @@
 
 namespace rutter::cli {
 
-/// Writes `content` beside `path` and renames it, so that no reader sees half a file. What is not a regular file
-/// (a pipe, /dev/stdout) is written directly. UserError with the system's reason.
-void writeFile(const std::string& path, std::string_view content);
 /// UserError if `path` can not be written, as far as that shows without writing: before minutes of work, not after.
 void checkWritable(std::string_view flag, const std::string& path);
 

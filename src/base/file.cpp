@@ -1,0 +1,149 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "base/error.h"
+
+namespace rutter {
+namespace {
+
+std::string folderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+// What the names of a file's temporaries begin with; they must not be longer than a name may be.
+std::string stemOf(const std::string& path) {
+  return path.substr(path.rfind('/') + 1).substr(0, 200) + ".tmp-";
+}
+bool isTemporary(std::string_view name, std::string_view stem) {
+  if (!name.starts_with(stem)) return false;
+  name.remove_prefix(stem.size());
+  return !name.empty() && name.find_first_not_of("0123456789-") == name.npos;
+}
+
+// A writer holds its temporary's lock, so one that can be locked is nobody's.
+void sweep(const std::string& path) {
+  const std::string stem = stemOf(path);
+  std::error_code error;
+  for (auto e = std::filesystem::directory_iterator(folderOf(path), error), end = decltype(e)(); !error && e != end;
+       e.increment(error)) {
+    if (!isTemporary(e->path().filename().string(), stem)) continue;
+    struct stat st;
+    if (lstat(e->path().c_str(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid()) continue;
+    const int fd = open(e->path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) continue;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) unlink(e->path().c_str());
+    close(fd);
+  }
+}
+
+// Not every file system can.
+bool sync(int fd) {
+  return fsync(fd) == 0 || errno == EINVAL || errno == EROFS || errno == ENOTSUP;
+}
+
+}  // namespace
+
+std::string readWholeFile(const std::string& path) {
+  const auto fail = [&] { return UserError("cannot read '{}': {}", path, std::strerror(errno)); };
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) throw fail();
+  struct stat st;
+  // One byte more than there is, so that the end shows without growing.
+  std::string bytes(fstat(fd, &st) == 0 && st.st_size > 0 ? size_t(st.st_size) + 1 : 1 << 16, '\0');
+  size_t size = 0;
+  while (true) {
+    if (size == bytes.size()) bytes.resize(2 * size);
+    const ssize_t n = read(fd, bytes.data() + size, bytes.size() - size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      const auto error = fail();
+      close(fd);
+      throw error;
+    }
+    if (n == 0) break;
+    size += size_t(n);
+  }
+  close(fd);
+  bytes.resize(size);
+  return bytes;
+}
+
+bool writeAll(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), std::min<size_t>(bytes.size(), 1 << 30));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    bytes.remove_prefix(size_t(n));
+  }
+  return true;
+}
+
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+  struct stat st;
+  if (stat(path_.c_str(), &st) == 0 && !S_ISREG(st.st_mode)) {
+    fd_ = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    if (fd_ < 0) fail();
+    return;
+  }
+  sweep(path_);
+  static std::atomic<uint32_t> counter{0};
+  while (true) {
+    temporary_ = fmt::format("{}{}{}-{}", path_.find('/') == path_.npos ? "" : folderOf(path_), stemOf(path_), getpid(),
+                             counter++);
+    fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd_ < 0 && errno == EEXIST) continue;
+    if (fd_ < 0)
+      throw DeviceError("cannot write '{}': no file can be made in the folder '{}': {}", path_, folderOf(path_),
+                        std::strerror(errno));
+    // Another process may sweep it between the two calls: then it is made again.
+    const bool taken = flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (!taken && fstat(fd_, &st) == 0 && st.st_nlink > 0) return;
+    close(fd_);
+  }
+}
+AtomicFile::~AtomicFile() {
+  if (fd_ < 0) return;
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+  close(fd_);
+}
+void AtomicFile::fail() const {
+  throw DeviceError("cannot write '{}': {}", path_, std::strerror(errno));
+}
+void AtomicFile::write(std::string_view bytes) {
+  if (!writeAll(fd_, bytes)) fail();
+}
+void AtomicFile::finish(bool durable, Hook hook) {
+  if (temporary_.empty()) {
+    if (close(std::exchange(fd_, -1)) != 0) fail();
+    return;
+  }
+  if (durable && !sync(fd_)) fail();
+  if (hook) hook("rename.before");
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) fail();
+  close(std::exchange(fd_, -1));
+  if (hook) hook("rename.after");
+  if (!durable) return;
+  if (const int d = open(folderOf(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); d >= 0) {
+    fsync(d);  // the rename itself; some file systems cannot, and the data is safe already
+    close(d);
+  }
+}
+
+void writeFileAtomically(const std::string& path, std::string_view bytes, AtomicFile::Hook hook) {
+  AtomicFile f(path);
+  f.write(bytes);
+  f.finish(true, hook);
+}
+
+}  // namespace rutter

@@ -1,5 +1,5 @@
 // rutter: the command line. Arguments in, one of the modes of run.h, an exit code out.
-#include <cstdio>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -32,19 +32,18 @@ std::string errorJson(const std::exception& e) {
 int helpBuildRoute(const CommandLine& line) {
   if (line.has(Flag::k_continue))
     throw UserError("--helpBuildRoute and --continue exclude each other: help runs nothing");
-  auto text = knobs::allBuildRoutesJson(knobs::Registry::builtin(), line.text(Flag::k_helpBuildRoute));
-  std::printf("%s\n", text.c_str());
+  Console({}).result(knobs::allBuildRoutesJson(knobs::Registry::builtin(), line.text(Flag::k_helpBuildRoute)));
   return 0;
 }
 
 int guarded(const std::vector<std::string>& argv) {
   const std::vector<std::string> args(argv.begin() + 1, argv.end());
   if (args.empty() || CommandLine::mentions(args, "--help") || CommandLine::mentions(args, "-h")) {
-    std::fputs(helpText().c_str(), stdout);
+    Console(argv).result(helpText());
     return 0;
   }
   if (CommandLine::mentions(args, "--version")) {
-    std::printf("rutter %s\n", RUTTER_VERSION);
+    Console(argv).result("rutter " RUTTER_VERSION);
     return 0;
   }
   Console console(argv);
@@ -79,5 +78,9 @@ int guarded(const std::vector<std::string>& argv) {
 }  // namespace rutter::cli
 
 int main(int argc, char** argv) {
-  return rutter::cli::guarded({argv, argv + argc});
+  const int code = rutter::cli::guarded({argv, argv + argc});
+  const auto error = rutter::cli::outputError();
+  if (code != 0 || error.empty()) return code;
+  rutter::cli::Console({argv, argv + argc}).error(error);  // of help and listings, which have no closing line
+  return 1;
 }

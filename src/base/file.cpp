@@ -89,6 +89,13 @@ bool writeAll(int fd, std::string_view bytes) {
   return true;
 }
 
+void failWriting(const std::string& path) {
+  if (errno == ENOSPC || errno == EDQUOT)
+    throw DiskFullError("cannot write '{}': {}: free some, or choose another folder (--tempdir)", path,
+                        std::strerror(errno));
+  throw DeviceError("cannot write '{}': {}", path, std::strerror(errno));
+}
+
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   struct stat st;
   if (stat(path_.c_str(), &st) == 0 && !S_ISREG(st.st_mode)) {
@@ -118,7 +125,7 @@ AtomicFile::~AtomicFile() {
   close(fd_);
 }
 void AtomicFile::fail() const {
-  throw DeviceError("cannot write '{}': {}", path_, std::strerror(errno));
+  failWriting(path_);
 }
 void AtomicFile::write(std::string_view bytes) {
   if (!writeAll(fd_, bytes)) fail();

@@ -1,4 +1,5 @@
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <map>
 #include <mutex>
@@ -44,10 +45,18 @@ const Target& findTarget(const std::string& name) {
 void startTargetLibrary(const std::string& path) {
   // Never closed: kernels of the target and LLVM's statics live as long as the process.
   void* h = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (!h)
+  if (!h) {
+    const std::string why = dlerror();
+    // Of a file that is there the loader says "failed to map segment", or that a library which it needs is missing.
+    if (access(path.c_str(), F_OK) == 0 && why.find("cannot open shared object file") == why.npos)
+      throw UserError(
+          "the CPU compiler {} cannot be opened although it is there: {}; is there too little memory for it (see "
+          "ulimit -v, or the limit of the container)?",
+          path, why);
     throw UserError(
         "the CPU compiler cannot be opened: {}; build with -DRUTTER_CPU=ON and install LLVM 19 (./quickstart does)",
-        dlerror());
+        why);
+  }
   // Before any of its code sees a knob.
   auto knobs = static_cast<const uint64_t*>(dlsym(h, "rutterCpuKnobList"));
   if (!knobs || *knobs != knobs::kListHash)

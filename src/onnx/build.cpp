@@ -13,6 +13,7 @@ namespace rutter::frontend {
 namespace {
 
 constexpr int64_t kMostNodes = 250'000;  // functions that call functions can grow without bound
+constexpr size_t kMostAxes = 8;          // of an input or output: what Dims of the API can hold
 
 /// Values by the names that a graph or a function body gives them.
 struct Scope {
@@ -68,6 +69,8 @@ class Builder {
       const std::string what = fmt::format("input '{}'", shown(in.name));
       ir::Type type;
       if (!in.type.empty() || top) type = decodeType(in.type, in.name, symbols_, what);
+      if (top && type.rank() > kMostAxes)
+        throw UserError("{} has rank {}, which is not supported: at most {} axes are", what, type.rank(), kMostAxes);
       ir::Value* v = graph_->makeValue(std::string(in.name), type);
       define(scope, in.name, v, "input");
       r.inputs.push_back(v);
@@ -94,9 +97,30 @@ class Builder {
       auto v = scope.find(out.name);
       if (!v || !*v) throw UserError("output '{}' is not defined: no node gives it", shown(out.name));
       if (!outputs.insert(out.name).second) throw UserError("output '{}' is listed twice", shown(out.name));
+      if (top) checkOutputType(out, **v);
       r.outputs.push_back(*v);
     }
     if (top && r.outputs.empty()) throw UserError("the model has no outputs");
+  }
+
+  /// A declared output is a promise to whoever reads it: wrong, it would have numbers read as another type.
+  static void checkOutputType(const ValueInfoView& out, const ir::Value& v) {
+    if (!v.type.known) return;  // its dtype is not inferred yet
+    if (v.type.rank() > kMostAxes)
+      throw UserError("output '{}' has rank {}, which is not supported: at most {} axes are", shown(out.name),
+                      v.type.rank(), kMostAxes);
+    ir::Type declared;
+    try {
+      SymbolNames unused;
+      if (out.type.empty()) return;
+      declared = decodeType(out.type, out.name, unused, "");
+    } catch (const UserError&) {
+      return;  // no type, or one without an element type: nothing is promised
+    }
+    if (declared.kind == ir::TypeKind::kTensor && v.type.kind == ir::TypeKind::kTensor &&
+        declared.dtype != v.type.dtype)
+      throw UserError("output '{}' is declared {} but is {}", shown(out.name), ir::dtypeName(declared.dtype),
+                      ir::dtypeName(v.type.dtype));
   }
 
   /// `preset`: values that outputs of these nodes are to be (outputs of the model, or of the call of a function).

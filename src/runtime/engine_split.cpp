@@ -50,12 +50,7 @@ class PlainFile {
   }
 
  private:
-  [[noreturn]] void fail() const {
-    if (errno == ENOSPC || errno == EDQUOT)
-      throw DiskFullError("cannot write '{}': {}: free some, or give another folder by --tempdir", path_,
-                          std::strerror(errno));
-    throw DeviceError("cannot write '{}': {}", path_, std::strerror(errno));
-  }
+  [[noreturn]] void fail() const { failWriting(path_); }
   std::string path_;
   int fd_ = -1;
   uint64_t at_ = 0;

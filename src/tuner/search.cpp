@@ -27,8 +27,13 @@ Search::Search(SearchConfig config, Runner& runner, Pacer& pacer, Journal& journ
       journal_(journal),
       listener_(listener),
       recorded_(journal.records()) {
-  for (const Json& j : journal.records())
+  for (const Json& j : journal.records()) {
     if (isDecision(j)) written_.insert(contentOf(j));
+    if (j.value("type", "") == "session") before_ = j.value("t", 0.0);
+  }
+  // Fresh processes of earlier sessions are not asked for again, but were time well spent.
+  for (const auto& [key, s] : recorded_.samples)
+    if (config_.epoch == 0 || s.stage == fmt::format("confirm@{}", config_.epoch)) busy_ += s.busySeconds;
 }
 
 void Search::append(const Json& record) {
@@ -123,6 +128,7 @@ void Search::progress(const char* phase) {
 
 void Search::finish(CandidateRecord r, bool fresh) {
   if (fresh) {
+    measured_ = true;
     r.host = hostName();
     r.time = timeStamp();
     append(toJson(r));
@@ -249,6 +255,7 @@ bool Search::searchPhase() {
     pending_.reset();
     if (!recorded) progress("search");
   }
+  outOfTime_ = reason == "time";
   append({{"type", "strategy"},
           {"name", strategy_->name()},
           {"event", "search_end"},
@@ -270,6 +277,7 @@ std::optional<SampleRecord> Search::sample(const Ranked& c, const std::string& s
   r.index = index;
   r.busySeconds = pacer_.elapsed() - begin;
   busy_ += r.busySeconds;
+  measured_ = true;
   append(toJson(r));
   recorded_.samples[Recorded::sampleKey(c.route, stage, index)] = r;
   return r;
@@ -318,6 +326,9 @@ ConfirmRecord Search::confirmOne(const Ranked& c, int finalists) {
 size_t Search::finalistCount(bool brief, size_t contenders) {
   if (config_.recordedOnly)
     return finals_ < recorded_.finalists.size() ? recorded_.finalists[finals_++] : size_t(kFinalists);
+  // Without time for anything new the race stays as it was decided.
+  if (before_ > 0 && outOfTime_ && !measured_ && !recorded_.finalists.empty())
+    return std::min(recorded_.finalists.back(), contenders);
   size_t n = std::min(brief ? size_t(1) : size_t(kFinalists), contenders);
   while (n > 1 && outOfTime(double(n) * kLooks[0] * sampleSeconds())) n--;
   append({{"type", "strategy"}, {"name", strategy_->name()}, {"event", "finalists"}, {"asked", asked_}, {"count", n}});
@@ -406,6 +417,21 @@ void Search::publish(std::vector<ConfirmRecord> confirmed) {
   if (!isSaved(w.engineHash)) runner_.save(w.iter, w.route, config_.saveEngine);
 }
 
+// A continued search that had no time left for anything; what it cost does not count.
+bool Search::usedUp() const {
+  return config_.budgetSeconds > 0 && before_ > 0 && outOfTime_ && !measured_;
+}
+void Search::sayUsedUp() {
+  if (!usedUp()) return;
+  const double more = 3 * config_.budgetSeconds;
+  listener_.onMessage(
+      int(Severity::kWarning),
+      fmt::format("the budget of {:g}s is used up: it is a total over all sessions; give --{}={:g}s, "
+                  "say, for {:g} s more",
+                  config_.budgetSeconds, strategy_->name() == std::string_view("tune") ? "tune" : "tuningTimeOut",
+                  config_.budgetSeconds + more, more));
+}
+
 // A continued search finds its winner where it left it.
 bool Search::isSaved(const std::string& hash) const {
   return std::ifstream(config_.saveEngine).good() && runner_.hashOf(config_.saveEngine) == hash;
@@ -424,7 +450,7 @@ TuneResult Search::summary() {
     if (!known_.count(route)) r.counts[statusName(Status::kInterrupted)]++;
   r.candidates = int64_t(known_.size());
   r.defaultMs = baseline_.ms;
-  r.elapsedSeconds = pacer_.elapsed();
+  r.elapsedSeconds = usedUp() ? before_ : pacer_.elapsed();
   r.busySeconds = busy_;
   r.interrupted = pacer_.stopLevel() > 0;
   r.journalPath = journal_.path();
@@ -484,6 +510,7 @@ TuneResult Search::run(const std::function<std::unique_ptr<Strategy>(const Basel
     if (!more || config_.budgetSeconds <= 0 || pacer_.stopLevel() > 0) break;
     if (outOfTime(std::max(0.06 * config_.budgetSeconds, 3 * processSeconds()))) break;
   }
+  sayUsedUp();
   if (!config_.cacheFile.empty()) syncCache(config_.cacheFile, journal_.records());
   return summary();
 }

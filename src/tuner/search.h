@@ -131,6 +131,8 @@ class Search {
   void tell(const Tell& t);
   void noteEvents();
   void publish(std::vector<ConfirmRecord> confirmed);
+  bool usedUp() const;
+  void sayUsedUp();
   bool isSaved(const std::string& hash) const;
   TuneResult summary();
   void progress(const char* phase);
@@ -159,6 +161,8 @@ class Search {
   size_t finals_ = 0;  // rounds of finals so far, in a replay
   int64_t asked_ = 0;
   double busy_ = 0;
+  double before_ = 0;                          // seconds that earlier sessions used
+  bool measured_ = false, outOfTime_ = false;  // in this session; how its last search phase ended
 };
 
 /// Re-runs the decisions of a finished journal on its own numbers. Returns the records that a search on those numbers

@@ -1,16 +1,13 @@
 // The command line as a program: exit codes, streams, closing lines and files, on a small network.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "onnx_writer.h"
+#include "cli_fixture.h"
 
 namespace rutter {
 namespace {
@@ -21,59 +18,6 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
-
-std::string slurp(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-struct Outcome {
-  int code = -1;  // 128 + signal if it died of one
-  std::string out, err;
-};
-
-class CliProgram : public testing::Test {
- protected:
-  std::string dir_ = testing::TempDir() + "rutter_cli_" +
-                     testing::UnitTest::GetInstance()->current_test_info()->name() + "_" + std::to_string(::getpid());
-  void SetUp() override {
-    fs::create_directories(dir_);
-    onnxwriter::Model m = onnxwriter::reluModel();
-    std::ofstream(dir_ + "/m.onnx", std::ios::binary) << m.bytes();
-    std::ofstream(dir_ + "/x.bin", std::ios::binary).write(reinterpret_cast<const char*>(kInput), sizeof kInput);
-    const float right[6] = {0, 2, 0, 4, 5, 0}, wrong[6] = {0, 2, 0, 4, 5, 1};
-    std::ofstream(dir_ + "/y.bin", std::ios::binary).write(reinterpret_cast<const char*>(right), sizeof right);
-    std::ofstream(dir_ + "/bad.bin", std::ios::binary).write(reinterpret_cast<const char*>(wrong), sizeof wrong);
-  }
-  void TearDown() override { fs::remove_all(dir_); }
-
-  // Runs in dir_, so that relative names land there.
-  Outcome run(std::vector<std::string> args) {
-    args.insert(args.begin(), RUTTER_BINARY_DIR "/bin/rutter");
-    const auto out = dir_ + "/stdout", err = dir_ + "/stderr";
-    const pid_t pid = ::fork();
-    if (pid == 0) {
-      std::vector<char*> argv;
-      for (auto& a : args) argv.push_back(a.data());
-      argv.push_back(nullptr);
-      const int o = ::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600),
-                e = ::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-      ::dup2(o, 1);
-      ::dup2(e, 2);
-      if (::chdir(dir_.c_str()) == 0) ::execv(argv[0], argv.data());
-      ::_exit(127);
-    }
-    int status = 0;
-    ::waitpid(pid, &status, 0);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), slurp(out), slurp(err)};
-  }
-  std::string last(const std::string& text) {
-    auto t = text;
-    while (t.ends_with('\n')) t.pop_back();
-    return t.substr(t.rfind('\n') + 1);
-  }
-  static constexpr float kInput[6] = {-1, 2, -3, 4, 5, -6};
-};
 
 TEST_F(CliProgram, BuildsSavesRunsAndReports) {
   auto r = run({"--onnx=m.onnx", "--saveEngine=m.engine", "--loadInputs=x:x.bin", "--duration=0", "--warmUp=0",

@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <sstream>
 
 #include "knobs/registry.h"
+#include "knobs/route.h"
 
 namespace rutter::knobs {
 namespace {
@@ -30,6 +33,37 @@ TEST(KnobDocs, AreUpToDate) {
   EXPECT_EQ(slurp(docs + "knobs.md") == want, true)
       << "docs/knobs.md is out of date: run RUTTER_UPDATE_DOCS=1 " RUTTER_BINARY_DIR
          "/bin/test_knobs --gtest_filter='KnobDocs*'";
+}
+
+// "-area:knob", with what a route may add: "@scope*=value", "=[a|b]", "=value".
+TEST(KnobDocs, EveryKnobMentionedInADocumentExists) {
+  std::vector<std::filesystem::path> files{RUTTER_SOURCE_DIR "/README.md"};
+  for (const auto& e : std::filesystem::directory_iterator(RUTTER_SOURCE_DIR "/docs"))
+    if (e.path().extension() == ".md") files.push_back(e.path());
+  const std::regex mention(R"re((^|[^A-Za-z0-9_-])(-[a-z]+:[a-z][a-z0-9_]*)(@[^=\s"`]*)?(=([A-Za-z0-9_.]+))?)re");
+  size_t mentions = 0;
+  for (const auto& file : files) {
+    std::istringstream text(slurp(file.string()));
+    std::string line;
+    for (int number = 1; std::getline(text, line); number++)
+      for (std::sregex_iterator m(line.begin(), line.end(), mention), end; m != end; ++m) {
+        const std::string knob = (*m)[2], value = (*m)[5];
+        if (m->suffix().str().starts_with(" ...")) continue;  // cut off, as a progress line is
+        mentions++;
+        const std::string where = file.filename().string() + ":" + std::to_string(number) + ": " + line;
+        if (!Registry::builtin().find(knob)) {
+          ADD_FAILURE() << where << "\nmentions the knob " << knob << ", which does not exist";
+          continue;
+        }
+        if (value.empty()) continue;
+        try {
+          Route::parse(knob + (*m)[3].str() + "=" + value);
+        } catch (const std::exception& e) {
+          ADD_FAILURE() << where << "\nmentions " << m->str() << ", which is refused: " << e.what();
+        }
+      }
+  }
+  EXPECT_GT(mentions, 100u) << "the documents are not where this test looks, or it reads them wrongly";
 }
 
 }  // namespace

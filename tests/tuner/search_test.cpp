@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "tuner/world.h"
 
 namespace rutter::tuner {
@@ -233,6 +234,52 @@ TEST(Search, BudgetHoldsAndIsUsed) {
   EXPECT_GE(r.busySeconds, 0.6 * 60);
   EXPECT_EQ(r.outcome, TuneResult::Outcome::kImproved);
   EXPECT_GE(r.processes, 5);
+}
+
+// The budget is a total: a session that finds it used up says so, and costs nothing itself.
+TEST(Search, AUsedUpBudgetIsSaidAndNotUsedFurther) {
+  Json j = example();
+  std::string expression;
+  for (int k = 0; k < 8; k++) {
+    const std::string name = "-k" + std::to_string(k);
+    j["knobs"][name] = "0|1|2|3";
+    for (int v = 1; v < 4; v++)
+      j["layers"]["l"]["effects"][name + "=" + std::to_string(v)] = 1.0 - 0.002 * ((k * 7 + v * 3) % 9);
+    expression += (k ? " " : "") + name + "=[0|1|2|3]";
+  }
+  struct Listener : TuneListener {
+    std::string warnings;
+    void onMessage(int severity, const std::string& text) override {
+      if (severity == int(Severity::kWarning)) warnings += text + "\n";
+    }
+  };
+  auto session = [&](std::vector<Json> records, double used, double budget, Listener& listener, size_t& written) {
+    Session s(j);
+    s.config.budgetSeconds = budget;
+    records.push_back({{"type", "session"}, {"t", used}});
+    s.journal = Journal::inMemory(std::move(records));
+    s.runner.clock.t = used;
+    const size_t before = s.journal->records().size();
+    const TuneResult r =
+        Search(s.config, s.runner, s.pacer, *s.journal, listener).run(s.spec(SearchKind::kFull, expression));
+    written = s.journal->records().size() - before;
+    return std::pair(r, s.journal->records());
+  };
+  size_t written = 0;
+  Listener first, second, third;
+  const auto [a, records] = session({{{"type", "header"}}}, 0, 10, first, written);
+  EXPECT_EQ(first.warnings, "") << "a first session has just used its budget: nothing to complain about";
+  const auto [b, again] = session(records, a.elapsedSeconds, 10, second, written);
+  EXPECT_EQ(second.warnings,
+            "the budget of 10s is used up: it is a total over all sessions; give --tuningTimeOut=40s, say, for 30 s "
+            "more\n");
+  EXPECT_EQ(b.elapsedSeconds, a.elapsedSeconds) << "a session that measured nothing counts no time";
+  EXPECT_NEAR(b.busySeconds, a.busySeconds, 1e-6) << "fresh processes of the first session count as busy in the second";
+  EXPECT_EQ(b.winnerIter, a.winnerIter);
+  EXPECT_EQ(written, 0u) << "nothing was decided anew, so the journal's clock does not move";
+  const auto [c, more] = session(records, a.elapsedSeconds, 40, third, written);
+  EXPECT_EQ(third.warnings, "") << "with the larger budget that the warning asks for there is something to do";
+  EXPECT_GT(c.candidates, a.candidates);
 }
 
 TEST(Search, MaxCandidates) {

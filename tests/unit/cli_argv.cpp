@@ -24,6 +24,33 @@ TEST(CliArgv, NamesWithColonsKeepThem) {
               ElementsAre("--loadInputs='in:0':/d/a.bin,'x':/d/b:c.bin"));
 }
 
+TEST(CliArgv, TheSameEngineAgainKeepsWhatShapesTheBuild) {
+  const std::vector<std::string> args{"--onnx=my model.onnx",
+                                      "--tune=60s",
+                                      "--saveEngine=e",
+                                      "--threads=2",
+                                      "--seed=3",
+                                      "--profile=0",
+                                      "--minShapes=x:1x3",
+                                      "--maxShapes='a:b':4x3",
+                                      "--shapes=x:2x3",
+                                      "--isa=avx2",
+                                      "--inputIOFormats=hwc",
+                                      "--loadInputs=x:x.bin",
+                                      "--memPoolSize=ws:1G",
+                                      "--duration=0",
+                                      "--timingCacheFile=old",
+                                      "--builderOptimizationLevel=4",
+                                      "--profilingVerbosity=detailed"};
+  EXPECT_THAT(sameEngineArgs(args, "-a=1 -b=2", "times"),
+              ElementsAre("--onnx=my model.onnx", "--threads=2", "--profile=0", "--minShapes=x:1x3",
+                          "--maxShapes='a:b':4x3", "--shapes=x:2x3", "--isa=avx2", "--inputIOFormats=hwc",
+                          "--memPoolSize=ws:1G", "--builderOptimizationLevel=4", "--profilingVerbosity=detailed",
+                          "--timingCacheFile=times", "--setBuildRoute=-a=1 -b=2"));
+  // The default route has no --setBuildRoute, and --threads alone is about streams.
+  EXPECT_THAT(sameEngineArgs({"--onnx=m", "--threads", "--tune"}, "", ""), ElementsAre("--onnx=m"));
+}
+
 TEST(CliArgv, ContinueTakesTheRecordedCommandLine) {
   const std::vector<std::string> recorded{"--onnx=/m", "--tuneBuildRouteFile=/f", "--tuningTimeOut=60", "--seed=3",
                                           "--verbose"};

@@ -34,6 +34,12 @@ TEST(CliShapes, ShapesAloneMakeAProfile) {
   EXPECT_THAT(p.warnings, IsEmpty());
 }
 
+TEST(CliShapes, InputsOfNoRankTakeAnyShapeAndNeedOne) {
+  const std::vector<InputInfo> open{{"x", {}, false}};
+  EXPECT_EQ(plan(open, {"--shapes=x:5x6x7"}).run.at("x"), (Shape{5, 6, 7}));
+  EXPECT_THAT(error(open, {}), HasSubstr("input 'x' has no shape in the model"));
+}
+
 TEST(CliShapes, OneStar) {
   auto p = plan(kBert, {"--shapes=*:1x128"});
   EXPECT_EQ(p.run.size(), 2u);

@@ -55,8 +55,12 @@ std::vector<IoTensor> ioTensors(const IEngine& engine) {
   std::vector<IoTensor> out;
   for (int32_t i = 0; i < engine.getNbIOTensors(); i++) {
     const char* name = engine.getIOTensorName(i);
-    out.push_back({name, static_cast<ir::DType>(engine.getTensorDataType(name)),
-                   engine.getTensorIOMode(name) == TensorIOMode::kINPUT, toVector(engine.getTensorShape(name))});
+    const bool input = engine.getTensorIOMode(name) == TensorIOMode::kINPUT;
+    const auto dims = engine.getTensorShape(name);
+    if (dims.nbDims < 0)
+      throw UserError("{} '{}' has a rank above {}, which is not supported", input ? "input" : "output", name,
+                      Dims::MAX_DIMS);
+    out.push_back({name, static_cast<ir::DType>(engine.getTensorDataType(name)), input, toVector(dims)});
   }
   return out;
 }
@@ -146,10 +150,10 @@ void Bindings::poisonOutputs() {
       std::memset(b.memory.mutableData(), 0xfb, static_cast<size_t>(b.memory.bytes()));
 }
 
-TensorMap Bindings::read(bool input) const {
-  TensorMap out;
+NamedTensors Bindings::read(bool input) const {
+  NamedTensors out;
   for (const auto& b : bindings_)
-    if (b.io.input == input) out.emplace(b.io.name, b.memory);
+    if (b.io.input == input) out.emplace_back(b.io.name, b.memory);
   return out;
 }
 

@@ -16,6 +16,8 @@
 namespace rutter::cli {
 
 using TensorMap = std::map<std::string, ir::Tensor>;
+/// In the model's order.
+using NamedTensors = std::vector<std::pair<std::string, ir::Tensor>>;
 
 struct IoTensor {
   std::string name;
@@ -42,8 +44,8 @@ class Bindings {
   void setInputs(const TensorMap& inputs);
   /// Fills the outputs with a pattern that no run leaves behind by chance.
   void poisonOutputs();
-  TensorMap inputs() const { return read(true); }    ///< views
-  TensorMap outputs() const { return read(false); }  ///< views
+  NamedTensors inputs() const { return read(true); }    ///< views
+  NamedTensors outputs() const { return read(false); }  ///< views
   ShapeMap outputShapes() const;
 
  private:
@@ -51,7 +53,7 @@ class Bindings {
     IoTensor io;
     ir::Tensor memory;
   };
-  TensorMap read(bool input) const;
+  NamedTensors read(bool input) const;
   std::vector<Binding> bindings_;
 };
 

@@ -2,8 +2,12 @@
 
 #include <rutter/builder.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 
 #include "base/file.h"
@@ -150,16 +154,20 @@ void buildFromModel(Session& s, const Options& o) {
   {
     std::unique_ptr<onnx::IParser> parser(
         s.errors.need(onnx::createParser(*network, s.logger), "the parser could not be created"));
-    if (!parser->parseFromFile(o.model.onnx.c_str(), 0)) {
-      if (parser->getNbErrors() > 0) throw UserError("{}", parser->getError(0)->desc());
-      s.errors.raise("the model could not be read");
-    }
+    // What was reported names the file and, of operators without a rule, all nodes; the parser's errors are one each.
+    s.errors.need(parser->parseFromFile(o.model.onnx.c_str(), 0), "the model could not be read");
   }
   console.info(fmt::format("Model with {} layers read in {:.3g} s", network->getNbLayers(), seconds() - start));
   setFormats(tensors(*network, true), o.build.inputFormats, "inputIOFormats");
   setFormats(tensors(*network, false), o.build.outputFormats, "outputIOFormats");
   std::vector<InputInfo> inputs;
-  for (const auto* t : tensors(*network, true)) inputs.push_back({t->getName(), toVector(t->getDimensions())});
+  for (const auto* t : tensors(*network, true)) {
+    const auto dims = t->getDimensions();  // -1: none in the model; more than it holds is an error of the parser
+    if (dims.nbDims < 0)
+      inputs.push_back({t->getName(), {}, false});
+    else
+      inputs.push_back({t->getName(), toVector(dims)});
+  }
   const auto plan = planShapes(inputs, o);
   for (const auto& w : plan.warnings) console.warning(w);
   s.shapes = plan.run;
@@ -255,7 +263,7 @@ std::vector<std::string> channelsLastTensors(const ir::Graph& g, const Options& 
 std::vector<InputInfo> modelInputs(const ir::Graph& g) {
   std::vector<InputInfo> out;
   for (const ir::Value* v : g.top().inputs) {
-    InputInfo in{v->name, {}};
+    InputInfo in{v->name, {}, v->type.known};
     for (const auto& d : v->type.dims) in.dims.push_back(d.constant().value_or(-1));
     out.push_back(std::move(in));
   }
@@ -291,6 +299,16 @@ void loadEngine(Session& s, const std::string& path, const Options& o) {
     if (t.input) inputs.push_back({t.name, t.dims});
   s.shapes = planRun(inputs, engineProfiles(*s.engine), o);
   warnIfTunedForOtherShapes(s);
+}
+
+void checkTempdir(const Options& o) {
+  const auto& path = o.build.tempdir;
+  if (path.empty()) return;
+  struct stat st{};
+  if (::stat(path.c_str(), &st) != 0) throw UserError("--tempdir={}: {}", path, std::strerror(errno));
+  if (!S_ISDIR(st.st_mode)) throw UserError("--tempdir={}: it is no folder", path);
+  if (::access(path.c_str(), W_OK | X_OK) != 0)
+    throw UserError("--tempdir={}: nothing can be written there: {}", path, std::strerror(errno));
 }
 
 void prepareEngine(Session& s, const Options& o) {

@@ -45,6 +45,8 @@ std::vector<std::string> channelsLast(const std::vector<FormatTensor>& tensors, 
 std::vector<std::string> channelsLastTensors(const ir::Graph& g, const Options& o);
 
 /// Builds or loads, saves if asked for, and logs times and sizes. Sets all of the session.
+/// UserError if --tempdir is no folder to write to. In every mode, whether it needs the folder or not.
+void checkTempdir(const Options& o);
 void prepareEngine(Session& s, const Options& o);
 /// Loads an engine file into the session.
 void loadEngine(Session& s, const std::string& path, const Options& o);

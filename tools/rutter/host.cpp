@@ -1,6 +1,7 @@
 #include "host.h"
 
 #include <csignal>
+#include <iterator>
 
 namespace rutter::cli {
 
@@ -53,12 +54,14 @@ void Errors::raise(const std::string& otherwise) {
 
 namespace {
 std::atomic<int> g_interrupts{0};
-struct sigaction g_before;
+// Ctrl-C, the system's request to end (timeout, shutdown), the terminal that goes away.
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+struct sigaction g_before[std::size(kSignals)];
 
-void onInterrupt(int) {
+void onInterrupt(int signal) {
   if (g_interrupts.fetch_add(1) >= 2) {
-    std::signal(SIGINT, SIG_DFL);
-    std::raise(SIGINT);
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
   }
 }
 }  // namespace
@@ -68,10 +71,14 @@ Interrupts::Interrupts() {
   struct sigaction a{};
   a.sa_handler = onInterrupt;
   sigemptyset(&a.sa_mask);
-  ::sigaction(SIGINT, &a, &g_before);
+  for (size_t i = 0; i < std::size(kSignals); i++) {
+    ::sigaction(kSignals[i], &a, &g_before[i]);
+    // Under nohup a terminal that goes away is nothing to us.
+    if (kSignals[i] == SIGHUP && g_before[i].sa_handler == SIG_IGN) ::sigaction(SIGHUP, &g_before[i], nullptr);
+  }
 }
 Interrupts::~Interrupts() {
-  ::sigaction(SIGINT, &g_before, nullptr);
+  for (size_t i = 0; i < std::size(kSignals); i++) ::sigaction(kSignals[i], &g_before[i], nullptr);
 }
 const std::atomic<int>& Interrupts::count() {
   return g_interrupts;

@@ -51,8 +51,8 @@ class Errors : public IErrorRecorder {
   std::string text_;
 };
 
-/// What Ctrl-C asks for: 0 nothing, 1 to end cleanly, 2 to end at once. Counted by a handler while an Interrupts lives;
-/// a third one kills.
+/// What Ctrl-C, SIGTERM and SIGHUP ask for: 0 nothing, 1 to end cleanly, 2 to end at once. Counted by a handler while
+/// an Interrupts lives; a third one kills.
 class Interrupts {
  public:
   Interrupts();

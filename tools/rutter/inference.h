@@ -29,8 +29,8 @@ class Inference {
   std::vector<RunTimes> measure();
   /// Times by layer from runs of their own, in execution order.
   std::vector<LayerTimes> profile();
-  TensorMap inputs() const { return streams_[0].bindings->inputs(); }
-  TensorMap outputs() const { return streams_[0].bindings->outputs(); }
+  NamedTensors inputs() const { return streams_[0].bindings->inputs(); }
+  NamedTensors outputs() const { return streams_[0].bindings->outputs(); }
   const IExecutionContext& context() const { return *streams_[0].context; }
 
  private:

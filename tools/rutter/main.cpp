@@ -1,7 +1,7 @@
 // rutter: the command line. Arguments in, one of the modes of run.h, an exit code out.
 #include <fcntl.h>
 
-#include <cstdio>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -34,19 +34,18 @@ std::string errorJson(const std::exception& e) {
 int helpBuildRoute(const CommandLine& line) {
   if (line.has(Flag::k_continue))
     throw UserError("--helpBuildRoute and --continue exclude each other: help runs nothing");
-  auto text = knobs::allBuildRoutesJson(knobs::Registry::builtin(), line.text(Flag::k_helpBuildRoute));
-  std::printf("%s\n", text.c_str());
+  Console({}).result(knobs::allBuildRoutesJson(knobs::Registry::builtin(), line.text(Flag::k_helpBuildRoute)));
   return 0;
 }
 
 int guarded(const std::vector<std::string>& argv) {
   const std::vector<std::string> args(argv.begin() + 1, argv.end());
   if (args.empty() || CommandLine::mentions(args, "--help") || CommandLine::mentions(args, "-h")) {
-    std::fputs(helpText().c_str(), stdout);
+    Console(argv).result(helpText());
     return 0;
   }
   if (CommandLine::mentions(args, "--version")) {
-    std::printf("rutter %s\n", RUTTER_VERSION);
+    Console(argv).result("rutter " RUTTER_VERSION);
     return 0;
   }
   Console console(argv);
@@ -84,5 +83,9 @@ int main(int argc, char** argv) {
   // A standard stream that is closed: else the next file that is opened takes its place, and messages land in it.
   for (int standard = 0; standard < 3; standard++)
     if (fcntl(standard, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0) return 1;
-  return rutter::cli::guarded({argv, argv + argc});
+  const int code = rutter::cli::guarded({argv, argv + argc});
+  const auto error = rutter::cli::outputError();
+  if (code != 0 || error.empty()) return code;
+  rutter::cli::Console({argv, argv + argc}).error(error);  // of help and listings, which have no closing line
+  return 1;
 }

@@ -52,22 +52,27 @@ std::string layerInfoJson(const Session& s, const IExecutionContext* context) {
 
 std::vector<std::string> layerInfoLines(const Session& s, const IExecutionContext* context) {
   std::vector<std::string> out{"Layer Information:"};
-  for (const auto& l : engineInfo(s, context)["Layers"])
-    out.push_back(l.is_string() ? l.get<std::string>() : dump(l, -1));
+  const auto info = engineInfo(s, context);  // named: a member of a temporary would be gone inside the loop
+  for (const auto& l : info.at("Layers")) out.push_back(l.is_string() ? l.get<std::string>() : dump(l, -1));
   return out;
 }
 
 std::vector<std::string> profileShapeLines(const IEngine& engine) {
   std::vector<std::string> out{"Optimization Profile Information:"};
   const auto profiles = engineProfiles(engine);
+  const auto io = ioTensors(engine);
   for (size_t p = 0; p < profiles.size(); p++)
-    for (const auto& [name, r] : profiles[p])
-      out.push_back(fmt::format("Profile {}: {}: min {}, opt {}, max {}", p, name, printDims(r.min), printDims(r.opt),
+    for (const auto& t : io) {
+      const auto at = profiles[p].find(t.name);
+      if (at == profiles[p].end()) continue;
+      const auto& r = at->second;
+      out.push_back(fmt::format("Profile {}: {}: min {}, opt {}, max {}", p, t.name, printDims(r.min), printDims(r.opt),
                                 printDims(r.max)));
+    }
   return out;
 }
 
-std::string outputsJson(const TensorMap& outputs) {
+std::string outputsJson(const NamedTensors& outputs) {
   std::vector<OutputValues> values;
   for (const auto& [name, t] : outputs)
     values.push_back({name, t.shape(), static_cast<size_t>(t.size()),
@@ -75,7 +80,7 @@ std::string outputsJson(const TensorMap& outputs) {
   return outputJson(values);
 }
 
-std::vector<std::string> outputLines(const TensorMap& outputs) {
+std::vector<std::string> outputLines(const NamedTensors& outputs) {
   std::vector<std::string> out{"Output Tensors:"};
   for (const auto& [name, t] : outputs) {
     std::string line = fmt::format("{}: ({})", name, printDims(t.shape()));
@@ -85,7 +90,7 @@ std::vector<std::string> outputLines(const TensorMap& outputs) {
   return out;
 }
 
-void dumpRaw(const TensorMap& inputs, const TensorMap& outputs) {
+void dumpRaw(const NamedTensors& inputs, const NamedTensors& outputs) {
   for (const auto* set : {&inputs, &outputs})
     for (const auto& [name, t] : *set)
       writeFileAtomically(fmt::format("{}.{}.{}.{}.raw", fileName(name), set == &inputs ? "input" : "output",
@@ -101,7 +106,9 @@ std::string resultJson(const Session& s, const Options& o, const Trace* trace, c
   j["engine"] = file.empty() ? Json(nullptr) : Json(file);
   j["build_route"] = s.engine->getBuildRoute() ? s.engine->getBuildRoute() : "";
   j["layers"] = s.engine->getNbLayers();
-  for (const auto& [name, shape] : s.shapes) j["shapes"][name] = shape;
+  const auto io = ioTensors(*s.engine);
+  for (const auto& t : io)
+    if (auto shape = s.shapes.find(t.name); shape != s.shapes.end()) j["shapes"][t.name] = shape->second;
   if (trace) {
     j["throughput_qps"] = trace->wallSeconds > 0 ? static_cast<double>(trace->measured.size()) / trace->wallSeconds : 0;
     j["runs"] = trace->measured.size();
@@ -118,7 +125,9 @@ std::string resultJson(const Session& s, const Options& o, const Trace* trace, c
   }
   if (!accuracy.losses.empty()) {
     j["accuracy"]["ok"] = accuracy.ok;
-    for (const auto& [name, loss] : accuracy.losses) j["accuracy"]["losses"][name] = loss;
+    for (const auto& t : io)
+      if (auto loss = accuracy.losses.find(t.name); !t.input && loss != accuracy.losses.end())
+        j["accuracy"]["losses"][t.name] = loss->second;
   }
   return dump(j, -1);
 }

@@ -15,10 +15,10 @@ std::string layerInfoJson(const Session& s, const IExecutionContext* context);
 std::vector<std::string> layerInfoLines(const Session& s, const IExecutionContext* context);
 std::vector<std::string> profileShapeLines(const IEngine& engine);
 
-std::string outputsJson(const TensorMap& outputs);
-std::vector<std::string> outputLines(const TensorMap& outputs);
+std::string outputsJson(const NamedTensors& outputs);
+std::vector<std::string> outputLines(const NamedTensors& outputs);
 /// `<name>.<input|output>.<d.d.d>.<type>.raw` in the working folder; slashes in names become underscores.
-void dumpRaw(const TensorMap& inputs, const TensorMap& outputs);
+void dumpRaw(const NamedTensors& inputs, const NamedTensors& outputs);
 
 /// The result of --json.
 std::string resultJson(const Session& s, const Options& o, const Trace* trace, const AccuracyResult& accuracy);

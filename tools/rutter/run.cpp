@@ -48,7 +48,7 @@ bool check(const Options& o, Console& console) {
   for (const auto& in : modelInputs(*model.graph)) {
     std::string dims;
     for (auto d : in.dims) dims += (dims.empty() ? "" : "x") + (d < 0 ? std::string("?") : std::to_string(d));
-    console.info(fmt::format("input {}: {}", in.name, dims.empty() ? "scalar" : dims));
+    console.info(fmt::format("input {}: {}", in.name, !in.known ? "no shape" : dims.empty() ? "scalar" : dims));
   }
   for (const auto* v : model.graph->top().outputs) console.info(fmt::format("output {}: {}", v->name, v->type.text()));
   console.info("The model can be read and all of its operators are known");
@@ -156,6 +156,7 @@ bool run(const Options& o, const std::vector<std::string>& argv, Console& consol
   if (!o.tuning.resume) console.lines(echoOptions(o));
   console.info("Rutter version " RUTTER_VERSION);
   setAffinity(o.inference.cpus);
+  checkTempdir(o);
   if (!o.model.check.empty()) return check(o, console);
   if (o.build.getPlanVersionOnly) return planVersion(o, console);
   if (o.tuning.dryRun) {

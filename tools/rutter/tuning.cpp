@@ -186,13 +186,13 @@ std::string lossText(const std::map<std::string, double>& losses) {
   return out;
 }
 
-// What --continue goes on with: the recorded command line and the new flags.
-Options resumed(const Options& o, const std::vector<std::string>& argv) {
+// What --continue goes on with: the recorded command line and the new flags, in `args`.
+Options resumed(const Options& o, const std::vector<std::string>& argv, std::vector<std::string>& args) {
   const auto header = tuner::readCacheHeader(absolutePath(o.tuning.cacheFile));
   if (header.argv.empty()) throw UserError("--continue: {} records no command line", o.tuning.cacheFile);
   const std::vector<std::string> recorded(header.argv.begin() + 1, header.argv.end());
-  auto out =
-      makeOptions(CommandLine::parse(continuedArgs(recorded, header.expression, {argv.begin() + 1, argv.end()})));
+  args = continuedArgs(recorded, header.expression, {argv.begin() + 1, argv.end()});
+  auto out = makeOptions(CommandLine::parse(args));
   out.tuning.resume = true;
   out.tuning.force = o.tuning.force;
   out.tuning.cacheFile = o.tuning.cacheFile;
@@ -218,7 +218,8 @@ std::string progressLine(const tuner::Progress& p) {
   return out;
 }
 
-std::vector<std::string> tuningSummary(const tuner::TuneResult& r, const Options& o) {
+std::vector<std::string> tuningSummary(const tuner::TuneResult& r, const Options& o,
+                                       const std::vector<std::string>& args) {
   using Outcome = tuner::TuneResult::Outcome;
   std::vector<std::string> out{"=== Tuning summary ==="};
   if (r.interrupted) out.push_back("Interrupted: this is the best so far");
@@ -248,14 +249,12 @@ std::vector<std::string> tuningSummary(const tuner::TuneResult& r, const Options
   if (!r.cachePath.empty())
     out.push_back(fmt::format("Record: {}; go on: rutter --continue --tuningCacheFile={}", r.cachePath,
                               shellJoin({r.cachePath})));
-  if (r.outcome == Outcome::kImproved) {
-    std::vector<std::string> again{"--onnx=" + o.model.onnx, "--setBuildRoute=" + r.route};
-    if (o.build.optimizationLevel >= 4) {
-      again.push_back(fmt::format("--builderOptimizationLevel={}", o.build.optimizationLevel));
-      again.push_back("--timingCacheFile=" +
-                      (o.build.timingCacheFile.empty() ? r.cachePath + ".timing" : o.build.timingCacheFile));
-    }
-    out.push_back("The same engine again: rutter " + shellJoin(again));
+  if (r.outcome != Outcome::kFailed) {
+    std::string times;
+    if (o.build.optimizationLevel >= 4)
+      times = o.build.timingCacheFile.empty() ? r.cachePath + ".timing" : o.build.timingCacheFile;
+    out.push_back("The same engine again: rutter " +
+                  shellJoin(sameEngineArgs(args, r.outcome == Outcome::kImproved ? r.route : "", times)));
   }
   return out;
 }
@@ -295,8 +294,12 @@ std::string tuningJson(const tuner::TuneResult& r) {
 }
 
 bool runTuning(const Options& given, const std::vector<std::string>& argv, Console& console, std::string& enginePath) {
-  const Options o = given.tuning.resume ? resumed(given, argv) : given;
-  if (given.tuning.resume) console.lines(echoOptions(o));
+  std::vector<std::string> args(argv.begin() + 1, argv.end());
+  const Options o = given.tuning.resume ? resumed(given, argv, args) : given;
+  if (given.tuning.resume) {
+    console.lines(echoOptions(o));
+    checkTempdir(o);
+  }
   std::vector<std::string> recorded{argv[0]};
   const auto folder = std::filesystem::current_path().string();
   for (auto& a : absoluteArgs({argv.begin() + 1, argv.end()}, folder)) recorded.push_back(std::move(a));
@@ -307,7 +310,7 @@ bool runTuning(const Options& given, const std::vector<std::string>& argv, Conso
     Listener listener(console, o.tuning.tuneSeconds.has_value());
     result = tuner::tune(options, listener, &Interrupts::count());
   }
-  console.lines(tuningSummary(result, o));
+  console.lines(tuningSummary(result, o, args));
   if (console.json()) console.result(tuningJson(result));
   enginePath = result.enginePath;
   return result.outcome != tuner::TuneResult::Outcome::kFailed;

@@ -14,7 +14,8 @@ namespace rutter::cli {
 bool runTuning(const Options& options, const std::vector<std::string>& argv, Console& console, std::string& enginePath);
 
 /// Lines at the end of a search.
-std::vector<std::string> tuningSummary(const tuner::TuneResult& r, const Options& o);
+std::vector<std::string> tuningSummary(const tuner::TuneResult& r, const Options& o,
+                                       const std::vector<std::string>& args);
 /// The result of --json.
 std::string tuningJson(const tuner::TuneResult& r);
 /// "[3/60 search] 12.4 s, best 1.12x -gemm:tile_m=12, about 41 s left".

@@ -82,4 +82,22 @@ std::vector<std::string> continuedArgs(const std::vector<std::string>& recorded,
   return out;
 }
 
+std::vector<std::string> sameEngineArgs(const std::vector<std::string>& args, const std::string& route,
+                                        const std::string& timingCacheFile) {
+  std::vector<std::string> out;
+  for (const auto& a : args) {
+    // The number of threads and the cores decide how work is cut; --threads alone says nothing about them.
+    const bool number = isAny(a, {Flag::k_threads}) && a.find('=') != a.npos && !a.ends_with("=true");
+    if (number || isAny(a, {Flag::k_onnx, Flag::k_shapes, Flag::k_profile, Flag::k_minShapes, Flag::k_optShapes,
+                            Flag::k_maxShapes, Flag::k_useProfile, Flag::k_inputIOFormats, Flag::k_outputIOFormats,
+                            Flag::k_profilingVerbosity, Flag::k_isa, Flag::k_target, Flag::k_cpuMask,
+                            Flag::k_memPoolSize, Flag::k_strictRoutes, Flag::k_builderOptimizationLevel,
+                            Flag::k_maxTactics, Flag::k_avgTiming, Flag::k_errorOnTimingCacheMiss}))
+      out.push_back(a);
+  }
+  if (!timingCacheFile.empty()) out.push_back("--timingCacheFile=" + timingCacheFile);
+  if (!route.empty()) out.push_back("--setBuildRoute=" + route);
+  return out;
+}
+
 }  // namespace rutter::cli

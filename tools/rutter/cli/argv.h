@@ -16,4 +16,9 @@ std::vector<std::string> absoluteArgs(const std::vector<std::string>& args, cons
 std::vector<std::string> continuedArgs(const std::vector<std::string>& recorded, const std::string& recordedExpression,
                                        const std::vector<std::string>& now);
 
+/// The command line of one build that gives the winner of a search again: of `args` (without the program's name)
+/// what shapes the build, as it was written, then the route ("": the default) and, at levels that time, the times.
+std::vector<std::string> sameEngineArgs(const std::vector<std::string>& args, const std::string& route,
+                                        const std::string& timingCacheFile);
+
 }  // namespace rutter::cli

@@ -1,6 +1,8 @@
 #include "cli/console.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <mutex>
 
@@ -10,11 +12,12 @@ namespace rutter::cli {
 namespace {
 
 std::mutex g_mutex;
+int g_outputError = 0;  // errno of the first write to standard output that failed
 
 void put(std::FILE* to, const std::string& text) {
   std::lock_guard lock(g_mutex);
-  std::fwrite(text.data(), 1, text.size(), to);
-  std::fflush(to);
+  const bool whole = std::fwrite(text.data(), 1, text.size(), to) == text.size() && std::fflush(to) == 0;
+  if (!whole && to == stdout && !g_outputError) g_outputError = errno;
 }
 
 }  // namespace
@@ -61,7 +64,19 @@ void Console::marker(std::string_view word, std::string_view text) {
 void Console::running() {
   marker("RUNNING", tail_);
 }
+std::string outputError() {
+  std::lock_guard lock(g_mutex);
+  if (std::fflush(stdout) != 0 && !g_outputError) g_outputError = errno;
+  if (!std::ferror(stdout) && !g_outputError) return "";
+  return fmt::format("standard output could not be written{}{}", g_outputError ? ": " : "",
+                     g_outputError ? std::strerror(g_outputError) : "");
+}
+
 int Console::passed() {
+  if (const auto e = outputError(); !e.empty()) {
+    error(e);
+    return failed();
+  }
   marker("PASSED", tail_);
   return 0;
 }

@@ -13,6 +13,9 @@ std::string bannerTail(const std::vector<std::string>& argv);
 /// "[MM/DD/YYYY-HH:MM:SS] [I] " for a time in seconds since 1970, in local time.
 std::string logPrefix(Severity s, int64_t seconds);
 
+/// "standard output could not be written: <reason>"; "" if all that was printed so far has arrived.
+std::string outputError();
+
 /// Log lines go to standard output (info, verbose) or standard error (the rest); with `--json` all to standard error.
 /// Several threads may use it.
 class Console {
@@ -31,7 +34,7 @@ class Console {
   void lines(const std::vector<std::string>& all);
 
   void running();
-  /// The closing line; the exit code that goes with it.
+  /// The closing line; the exit code that goes with it. What could not be printed makes a failure of a pass.
   int passed();
   int failed();
   /// "&&&& <word> <text>" without prefix.

@@ -272,7 +272,7 @@ BuildOptions readBuild(const CommandLine& line, std::vector<std::string>& warnin
   b.isa = line.text(Flag::k_isa);
   if (auto v = line.value(Flag::k_target)) b.target = *v;
   if (b.target == "cuda") throw UserError("--target=cuda: this version has no CUDA target; use --target=cpu");
-  b.tempdir = line.text(Flag::k_tempdir);
+  b.tempdir = expandHome(line.text(Flag::k_tempdir));
   b.skipInference = line.has(Flag::k_skipInference);
   b.getPlanVersionOnly = line.has(Flag::k_getPlanVersionOnly);
   if (line.value(Flag::k_runtimePlatform) == "WindowsAMD64")

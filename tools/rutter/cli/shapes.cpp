@@ -20,7 +20,7 @@ std::string suggestion(const std::vector<InputInfo>& inputs) {
   std::string out;
   for (const auto& in : inputs) {
     if (!in.dynamic()) continue;
-    auto dims = in.dims;
+    auto dims = in.known ? in.dims : std::vector<int64_t>{-1, 3, 224, 224};
     for (size_t i = 0; i < dims.size(); i++)
       if (dims[i] < 0) dims[i] = i == 0 ? 1 : dims.size() == 4 ? (i == 1 ? 3 : 224) : 128;
     const bool quote = in.name.find_first_of(":,") != std::string::npos;
@@ -49,7 +49,7 @@ std::string quoted(const std::vector<std::string>& names) {
 }  // namespace
 
 bool InputInfo::dynamic() const {
-  return std::any_of(dims.begin(), dims.end(), [](auto d) { return d < 0; });
+  return !known || std::any_of(dims.begin(), dims.end(), [](auto d) { return d < 0; });
 }
 
 ShapeMap matchShapes(const std::vector<InputInfo>& inputs, const std::vector<NamedShape>& given,
@@ -66,8 +66,8 @@ ShapeMap matchShapes(const std::vector<InputInfo>& inputs, const std::vector<Nam
                                    in.name.ends_with(g.name.substr(star + 1));
       if (!match) continue;
       any = true;
-      bool fits = in.dims.size() == g.dims.size();
-      for (size_t i = 0; fits && i < g.dims.size(); i++) fits = in.dims[i] < 0 || in.dims[i] == g.dims[i];
+      bool fits = !in.known || in.dims.size() == g.dims.size();
+      for (size_t i = 0; in.known && fits && i < g.dims.size(); i++) fits = in.dims[i] < 0 || in.dims[i] == g.dims[i];
       if (!fits)
         throw UserError("--{}: '{}' is {} in the model, {} does not fit", flag, in.name, printDeclared(in.dims),
                         printDims(g.dims));
@@ -111,6 +111,9 @@ ShapePlan planShapes(const std::vector<InputInfo>& inputs, const Options& o) {
         ranges[in.name] = {given->second, given->second, given->second};
         continue;
       }
+      if (!in.known)
+        throw UserError("input '{}' has no shape in the model, not even a rank: give one, for example --shapes={}",
+                        in.name, suggestion({in}));
       auto s = ones(in.dims);
       ranges[in.name] = {s, s, s};
       missing.push_back(in.name);

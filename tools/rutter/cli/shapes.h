@@ -11,7 +11,8 @@ namespace rutter::cli {
 /// An input as the model or engine declares it; -1 is dynamic.
 struct InputInfo {
   std::string name;
-  std::vector<int64_t> dims;
+  std::vector<int64_t> dims;  ///< -1: dynamic
+  bool known = true;          ///< false: not even the rank is
   bool dynamic() const;
 };
 using Shape = std::vector<int64_t>;

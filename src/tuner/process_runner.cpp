@@ -78,6 +78,8 @@ ProcessRunner::Answer ProcessRunner::request(FrameType type, Json body, double s
         return {Status::kHung, fmt::format("the worker gave no answer for {:.3g} s", seconds), {}};
       }
     }
+  } catch (const DiskFullError&) {
+    throw;  // no fault of a candidate
   } catch (const DeviceError& e) {
     if (worker_.pid <= 0) throw;
     Frame f;  // what it said before it died

@@ -234,6 +234,7 @@ Result run(const Case& c, const Options& o) {
     const Operand& op = c.problem.operands[k];
     size_t size = size_t(c.elements(k) * ir::bitsOf(op.dtype) / 8);
     memory[int(k)] = Guarded(size, size_t(std::max(1, ir::bitsOf(op.dtype) / 8)));
+    if (size == 0) continue;
     if (!op.output)
       std::memcpy(memory[int(k)].data(), c.data.at(k).data(), size);
     else

@@ -94,6 +94,13 @@ std::map<std::string, Dim> paramsOf(const Layer& l) {
 int elementBytes(const Value* v) {
   return ir::bitsOf(v->type.dtype) / 8;
 }
+// Sizes that no machine has are told by the tensor's name, before a plan is made of them.
+const Dim& checked(const Dim& bytes, const ir::Graph& g, const std::string& name) {
+  if (bytes.range(g.symbols).second > int64_t(1) << 60)
+    throw UserError("'{}' is too large: {} bytes within the profile", name,
+                    bytes.isConstant() ? bytes.text() : "more than 2^60");
+  return bytes;
+}
 Dim byteSize(const Value* v) {
   return v->type.size() * Dim(elementBytes(v));
 }
@@ -125,7 +132,7 @@ void Assembler::inputsAndOutputs() {
     auto b = std::make_unique<fb::BufferT>();
     b->place = input ? fb::Place::Input : fb::Place::Output;
     b->io = int(plan_.io.size());
-    b->size = expr_(byteSize(v));
+    b->size = expr_(checked(byteSize(v), graph_, v->name));
     b->name = v->name;
     buffers_[v] = int(plan_.buffers.size());
     plan_.buffers.push_back(std::move(b));
@@ -174,7 +181,7 @@ int Assembler::weights(const std::string& key, std::string_view bytes, std::shar
 int Assembler::arena(const Dim& bytes, int first, int last, const std::string& name) {
   auto b = std::make_unique<fb::BufferT>();
   b->place = fb::Place::Arena;
-  b->size = expr_(bytes);
+  b->size = expr_(checked(bytes, graph_, name));
   b->name = name;
   items_.push_back({std::max<int64_t>(1, bytes.range(graph_.symbols).second), first, last});
   itemBuffer_.push_back(int(plan_.buffers.size()));

@@ -55,6 +55,8 @@ class Specialiser {
         d = d.substitute(substitution);
         std::vector<std::string> symbols;
         d.collectSymbols(symbols);
+        if (const int64_t most = d.isConstant() ? d.value() : 0; most > INT32_MAX)
+          throw UserError("input '{}': axis {} of {}: an axis has at most {} elements", v->name, i, most, INT32_MAX);
         for (const std::string& s : symbols)
           if (!graph_.symbols.count(s))
             throw UserError("input '{}' has a dynamic axis {} ({}) without a range: give shapes, e.g. --shapes={}:{}",

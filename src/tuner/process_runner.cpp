@@ -20,6 +20,12 @@ constexpr double kWorkerGrowth = 1.5;
 // Preparing a model and its oracle may take long; a user's own limits are for candidates.
 constexpr double kPrepareSeconds = 1800;
 
+// The time is up, or someone asked to stop, while a worker was preparing.
+class Interrupted : public UserError {
+ public:
+  Interrupted() : UserError("interrupted while the default engine was being built") {}
+};
+
 }  // namespace
 
 ProcessRunner::ProcessRunner(RunnerOptions options, std::unique_ptr<Backend> checker, std::function<bool(Work)> hurry,
@@ -38,7 +44,7 @@ const Json& ProcessRunner::about() {
       request(FrameType::kHello,
               {{"options", o_.options}, {"judge", toJson(o_.judge)}, {"folder", o_.folder}, {"oracle", o_.oracle}},
               kPrepareSeconds);
-  if (a.status == Status::kInterrupted) throw UserError("interrupted while the default engine was being built");
+  if (a.status == Status::kInterrupted) throw Interrupted();
   if (a.status != Status::kOk) throw DeviceError("building the default engine: {}", a.text);
   about_ = a.body;
   firstSize_ = about_.value("rss", int64_t(0));
@@ -138,7 +144,11 @@ void ProcessRunner::needBaseline() {
 
 Decision ProcessRunner::decide(const std::string& route) {
   work_ = Work::kCandidate;
-  about();
+  try {
+    about();  // a worker that is replaced prepares again
+  } catch (const Interrupted&) {
+    return {Status::kInterrupted, "interrupted", "", {}};
+  }
   Answer a = request(FrameType::kDecide, {{"route", route}}, o_.decideSeconds);
   if (a.status != Status::kOk) return {a.status, a.text + " while deciding", "", {}};
   return {parseStatus(a.body.at("status")), a.body.at("error"), a.body.at("hash"),
@@ -175,7 +185,12 @@ CandidateRecord ProcessRunner::build(int64_t iter, const std::string& route, dou
   Answer a;
   // A worker that dies under a candidate is most likely not the candidate's doing, which runs in a child: once more.
   for (int attempt = 0; attempt < 2; attempt++) {
-    about();
+    try {
+      about();
+    } catch (const Interrupted&) {
+      a = {Status::kInterrupted, "interrupted", {}};
+      break;
+    }
     a = request(FrameType::kBuild, task, l.build + l.start + 20 * l.run + 60);
     if (a.status != Status::kCrashed) break;
   }

@@ -119,6 +119,26 @@ TEST(CompiledConformance, Edges) {
   EXPECT_EQ(runBuilt(build(*n.graph, "", "", cache), {})[0].getInt(0), ops::evalGraph(*n.graph, {})[0].getInt(0));
 }
 
+// Sizes that no machine has: by name, before there is an engine with "a broken plan".
+TEST(CompiledConformance, SizesThatNoMachineHas) {
+  compiler::KernelCache cache;
+  auto errorOf = [&](Net& n) -> std::string {
+    try {
+      build(*n.graph, "", "", cache);
+    } catch (const UserError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  Net wide;
+  wide.output(wide.op("Relu", {wide.input("x", {int64_t(1) << 40})}));
+  EXPECT_THAT(errorOf(wide), testing::HasSubstr("input 'x': axis 0 of 1099511627776: an axis has at most 2147483647"));
+  Net large;
+  ir::Value* x = large.input("x", {1});
+  large.output(large.op("Expand", {x, large.ints({1 << 20, 1 << 20, 1 << 20})}, {}, "grow"));
+  EXPECT_THAT(errorOf(large), testing::HasSubstr("'grow_out' is too large: 4611686018427387904 bytes"));
+}
+
 TEST(CompiledConformance, EnginesSayWhatTheOracleSays) {
   const std::string folder = ops::test::folder();
   std::ifstream cases(folder + "/cases.jsonl");

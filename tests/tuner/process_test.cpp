@@ -17,8 +17,10 @@
 #include "tuner/cache.h"
 #include "tuner/frames.h"
 #include "tuner/journal.h"
+#include "tuner/process_runner.h"
 #include "tuner/search.h"
 #include "tuner/tune.h"
+#include "tuner/wire.h"
 
 namespace rutter::tuner {
 namespace {
@@ -300,6 +302,23 @@ TEST_F(ProcessTest, AllEnginesAreSavedUnderTheirOwnNumbers) {
 }
 
 // More candidates than one worker serves.
+// Workers are replaced now and then: that the time is up while one prepares costs its candidate, not the search.
+TEST_F(ProcessTest, AnInterruptedPreparationIsAnInterruptedCandidate) {
+  RunnerOptions o;
+  const TuneOptions t = options(exampleWorld());
+  o.program = t.workerProgram;
+  o.folder = dir_ + "/tmp";
+  o.options = toJson(t);
+  bool hurry = true;
+  ProcessRunner runner(std::move(o), nullptr, [&](Work) { return hurry; }, -1);
+  EXPECT_EQ(runner.decide("-tile=16").status, Status::kInterrupted);
+  EXPECT_EQ(runner.candidate(1, "-tile=16", kNoPromise).status, Status::kInterrupted);
+  hurry = false;
+  EXPECT_EQ(runner.baseline().status, Status::kOk);
+  EXPECT_EQ(runner.decide("-tile=16").status, Status::kOk);
+  for (const auto& e : fs::directory_iterator(dir_ + "/tmp")) fs::remove_all(e.path());
+}
+
 TEST_F(ProcessTest, WorkersAreReplaced) {
   Json j = exampleWorld();
   std::string expression, values = "0";

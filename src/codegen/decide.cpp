@@ -158,6 +158,7 @@ Decision decide(std::unique_ptr<ir::Graph> graph, const knobs::Route& route, con
     if (!changed) break;
   }
 
+  findLifetimes(d);
   decideInPlace(d);
   ByteWriter all;
   all.put(machine.serialize());

@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "codegen/alternatives.h"
@@ -31,11 +32,17 @@ struct Layer {
   Hash128 kernelKey;                    ///< of (problem, configuration, instruction set, emitters)
 };
 
+/// The first and the last layer that touch a root's memory.
+struct Lifetime {
+  int first = 0, last = 0;
+};
+
 struct Decision {
   std::unique_ptr<ir::Graph> graph;  ///< after passes; layers point into it
   std::unique_ptr<Storage> storage;
-  std::vector<Layer> layers;  ///< in execution order
-  Hash128 hash;               ///< equal hashes are equal engines
+  std::vector<Layer> layers;                                 ///< in execution order
+  std::unordered_map<const ir::Value*, Lifetime> lifetimes;  ///< of every root that a layer touches
+  Hash128 hash;                                              ///< equal hashes are equal engines
 };
 
 /// `graph` comes out of the pass pipeline. Nodes without a kernel become reference nodes, with the reason in refusals.

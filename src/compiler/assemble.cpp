@@ -42,7 +42,6 @@ class Assembler {
         wide_(knobs::LayerKnobs::modelWide(o.route)) {}
   void run() {
     inputsAndOutputs();
-    lifetimes();
     layers();
     placeArena();
     finish();
@@ -50,7 +49,6 @@ class Assembler {
 
  private:
   void inputsAndOutputs();
-  void lifetimes();
   void layers();
   void placeArena();
   void finish();
@@ -75,7 +73,6 @@ class Assembler {
   Expressions expr_;
   knobs::LayerKnobs wide_;
   std::unordered_map<const Value*, int> buffers_;
-  std::unordered_map<const Value*, std::pair<int, int>> life_;  ///< root -> first and last layer
   std::map<std::string, int> weightBuffers_;
   int64_t weightBytes_ = 0;
   std::vector<codegen::MemoryItem> items_;
@@ -100,9 +97,6 @@ const Dim& checked(const Dim& bytes, const ir::Graph& g, const std::string& name
     throw UserError("'{}' is too large: {} bytes within the profile", name,
                     bytes.isConstant() ? bytes.text() : "more than 2^60");
   return bytes;
-}
-Dim byteSize(const Value* v) {
-  return v->type.size() * Dim(elementBytes(v));
 }
 
 void Assembler::inputsAndOutputs() {
@@ -132,7 +126,7 @@ void Assembler::inputsAndOutputs() {
     auto b = std::make_unique<fb::BufferT>();
     b->place = input ? fb::Place::Input : fb::Place::Output;
     b->io = int(plan_.io.size());
-    b->size = expr_(checked(byteSize(v), graph_, v->name));
+    b->size = expr_(checked(v->type.byteSize(), graph_, v->name));
     b->name = v->name;
     buffers_[v] = int(plan_.buffers.size());
     plan_.buffers.push_back(std::move(b));
@@ -141,26 +135,6 @@ void Assembler::inputsAndOutputs() {
   for (const Value* v : graph_.top().inputs) add(v, true);
   for (const Value* v : graph_.top().outputs) add(v, false);
   expr_.checkInputs();
-}
-
-void Assembler::lifetimes() {
-  auto touch = [&](const Value* root, int at) {
-    auto [it, fresh] = life_.try_emplace(root, at, at);
-    if (!fresh) it->second.second = std::max(it->second.second, at);
-  };
-  int at = 0;
-  for (const Layer& l : d_.decision.layers) {
-    if (l.tactic) {
-      for (const auto& s : l.lowered.operands) touch(s.root, at);
-    } else {
-      for (const ir::Node* n : l.group.all()) {
-        for (const auto* list : {&n->inputs, &n->outputs})
-          for (const Value* v : *list)
-            if (v) touch(d_.decision.storage->of(v).root, at);
-      }
-    }
-    at++;
-  }
 }
 
 int Assembler::weights(const std::string& key, std::string_view bytes, std::shared_ptr<const void> owner,
@@ -197,9 +171,9 @@ int Assembler::bufferOf(const Value* root) {
     std::string_view bytes(static_cast<const char*>(keep->data()), size_t(keep->bytes()));
     b = weights(root->constant->contentHash().hex() + "/raw", bytes, keep, root->name);
   } else {
-    auto life = life_.at(root);
+    const codegen::Lifetime& life = d_.decision.lifetimes.at(root);
     item_[root] = int(items_.size());
-    b = arena(byteSize(root), life.first, life.second, root->name);
+    b = arena(root->type.byteSize(), life.first, life.last, root->name);
   }
   return buffers_[root] = b;
 }
@@ -208,7 +182,7 @@ int Assembler::bufferOf(const Value* root) {
 void Assembler::overwrite(const Value* out, const Value* from) {
   bufferOf(from);
   const int it = item_.at(from);
-  items_[size_t(it)].last = life_.at(out).second;
+  items_[size_t(it)].last = d_.decision.lifetimes.at(out).last;
   item_[out] = it;
   item_.erase(from);
   buffers_[out] = itemBuffer_[size_t(it)];

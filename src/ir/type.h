@@ -42,6 +42,7 @@ struct Type {
   }
   size_t rank() const { return dims.size(); }
   Dim size() const { return product(dims); }
+  Dim byteSize() const { return size() * Dim(bitsOf(dtype) / 8); }  ///< dense; of types that fill whole bytes
   /// Dense strides in elements, one a logical axis, as the layout lays them out (unblocked layouts only).
   Dims strides() const;
   std::string text() const;  ///< "float32[1x3xHxW]"

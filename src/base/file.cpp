@@ -91,8 +91,7 @@ bool writeAll(int fd, std::string_view bytes) {
 
 void failWriting(const std::string& path) {
   if (errno == ENOSPC || errno == EDQUOT)
-    throw DiskFullError("cannot write '{}': {}: free some, or choose another folder (--tempdir)", path,
-                        std::strerror(errno));
+    throw DiskFullError("cannot write '{}': {}: free some", path, std::strerror(errno));
   throw DeviceError("cannot write '{}': {}", path, std::strerror(errno));
 }
 

@@ -16,8 +16,12 @@ const knobs::EnumKnob* tacticKnob(ProblemKind kind) {
   switch (kind) {
     case ProblemKind::kConv:
       return &knob::conv_tactic;
+    case ProblemKind::kDeconv:
+      return &knob::conv_transposed;
     case ProblemKind::kGemm:
       return &knob::gemm_tactic;
+    case ProblemKind::kLoop:
+      return &knob::pointwise_tactic;
     default:
       return nullptr;
   }
@@ -151,6 +155,13 @@ std::vector<Choice> choices(const Problem& p, const LayerRoute& r, const Target&
 Choice fastest(const LoweredGroup& l, const LayerRoute& r, std::vector<Choice> all, size_t best,
                const MachineProfile& machine, TacticTimer& timer, const std::function<void(Choice&)>& complete) {
   Search s{l, r, machine, complete, {}};
+  const Tactic* const usual = all[best].tactic;
+  const knobs::EnumKnob* named = tacticKnob(l.problem.kind);
+  auto asRoute = [&](Choice c) {
+    if (named && c.tactic != usual) c.variation.emplace_back(named->id, std::string(c.tactic->name()));
+    return c;
+  };
+  timer.nextLayer(r.origins);
   for (Choice& c : all) {
     s.seen.insert(c.config.serialize());
     complete(c);
@@ -171,7 +182,7 @@ Choice fastest(const LoweredGroup& l, const LayerRoute& r, std::vector<Choice> a
   for (size_t i = 1; i < first; i++)
     if (const double t = timer.seconds(l, all[i]); t < time && t < standard * kClearly) winner = i, time = t;
   Choice now = std::move(all[winner]);
-  if (timer.level() < 5) return now;
+  if (timer.level() < 5) return asRoute(std::move(now));
 
   // What is left of the budget goes to the fastest one's further choices, one knob after the other.
   size_t left = budget - first;
@@ -188,7 +199,7 @@ Choice fastest(const LoweredGroup& l, const LayerRoute& r, std::vector<Choice> a
     }
     if (better) now = std::move(*better);
   }
-  return now;
+  return asRoute(std::move(now));
 }
 
 Hash128 kernelKey(const Problem& p, const Config& c, const MachineProfile& m, const Target& target) {

@@ -36,7 +36,9 @@ class TacticTimer {
   virtual ~TacticTimer() = default;
   virtual int level() const = 0;        ///< 4 or 5
   virtual int mostTactics() const = 0;  ///< choices timed for a problem, at least 1
-  /// Seconds of one run of the layer's kernels alone, as `c` (complete) says; infinite if they fail.
+  /// The choices that follow are for the layer of these origins.
+  virtual void nextLayer(const std::vector<std::string>&) {}
+  /// Seconds of one run of the layer's kernels alone, as `c` (complete) says; infinite if they fail or are not timed.
   virtual double seconds(const LoweredGroup& l, const Choice& c) = 0;
 };
 
@@ -48,7 +50,8 @@ std::vector<Choice> choices(const Problem& p, const LayerRoute& r, const Target&
 /// The fastest of the choices and of their variations, by time. Knobs that the route sets stay as they are. Level 4
 /// times variations of a tactic's tile (or the like), the most promising by their estimates; level 5 more of them, and
 /// then each other choice of the fastest one. `complete` lowers and schedules a choice before it is timed. `best`
-/// indexes `all`: it stays unless another is clearly faster.
+/// indexes `all`: it stays unless another is clearly faster. The variation of what is returned, as a route for this
+/// layer, leads to the same choice without a timer.
 Choice fastest(const LoweredGroup& l, const LayerRoute& r, std::vector<Choice> all, size_t best,
                const MachineProfile& machine, TacticTimer& timer, const std::function<void(Choice&)>& complete);
 

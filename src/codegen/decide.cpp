@@ -57,7 +57,8 @@ bool choose(Layer& layer, const knobs::Route& route, const Target& target, const
   layer.lowering = std::move(c.lowering);
   layer.reads = std::move(c.reads);
   const auto& registry = knobs::Registry::builtin();
-  for (const auto& [k, v] : c.variation) layer.timed.push_back(fmt::format("{}={}", registry[k].name, v));
+  for (const auto& [k, v] : c.variation)
+    layer.timed.push_back({k, v, layer.group.origins.empty() ? "" : layer.group.origins.front(), 0});
   if (p.kind == ProblemKind::kLoop && layer.tactic->allowsInPlace()) {
     knobs::LayerKnobs k(route, layer.group.origins, layer.group.anchorOrigin);
     layer.mayOverwrite = *k.get(knob::memory_in_place);

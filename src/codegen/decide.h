@@ -27,9 +27,9 @@ struct Layer {
   std::vector<std::string> knobsRead;  ///< names with dashes
   std::vector<std::string> refusals;   ///< "-gemm:tile_m=28: reason", "tactic conv_direct: reason"
   std::set<knobs::KnobId> reads;
-  std::vector<std::string> timed;       ///< assignments that levels 4 and 5 chose by time: "-gemm:tile_m=8"
-  std::vector<knobs::Refusal> refused;  ///< wishes that the tactic could not take (in refusals as text)
-  Hash128 kernelKey;                    ///< of (problem, configuration, instruction set, emitters)
+  std::vector<knobs::Assignment> timed;  ///< what levels 4 and 5 chose by time, scoped to the layer's first origin
+  std::vector<knobs::Refusal> refused;   ///< wishes that the tactic could not take (in refusals as text)
+  Hash128 kernelKey;                     ///< of (problem, configuration, instruction set, emitters)
 };
 
 /// The first and the last layer that touch a root's memory.

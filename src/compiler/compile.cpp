@@ -91,15 +91,22 @@ void decideByTime(Decided& d, std::unique_ptr<ir::Graph> graph, const BuildOptio
   auto tick = [&](int measured) {
     if (o.progress) o.progress("Time tactics", measured, 0);
   };
-  KernelTimer timer({o.optimizationLevel, o.maxTactics, o.avgTiming, o.errorOnTimingMiss, tick}, *d.target, d.machine,
-                    *times, kernels);
+  KernelTimer timer({o.optimizationLevel, o.maxTactics, o.avgTiming, o.errorOnTimingMiss, o.timingSeconds, tick},
+                    *d.target, d.machine, *times, kernels);
   d.decision = codegen::decide(std::move(graph), o.route, *d.target, d.machine, &timer);
   d.timingHash = times->of(timer.used()).hash().hex();
   d.timesMeasured = timer.measured();
+  std::vector<knobs::Assignment> all = o.route.assignments();
   for (const codegen::Layer& l : d.decision.layers) {
     if (auto it = timer.emitted().find(l.kernelKey); it != timer.emitted().end()) d.emitted.insert(*it);
-    for (const std::string& a : l.timed) logVerbose("layer {}: {} by time", l.group.name, a);
+    for (const knobs::Assignment& a : l.timed) {
+      logVerbose("layer {}: {} by time", l.group.name, knobs::printAssignment(a, o.route.registry()));
+      // Two kernels of one node cannot be told apart by a scope: the first one's choice counts for both.
+      if (std::none_of(all.begin(), all.end(), [&](auto& x) { return x.knob == a.knob && x.scope == a.scope; }))
+        all.push_back(a);
+    }
   }
+  d.timedRoute = knobs::Route(std::move(all), o.route.registry());
   logInfo("Level {}: {} kernels timed, {} times in the timing cache", o.optimizationLevel, timer.measured(),
           times->size());
 }

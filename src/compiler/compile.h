@@ -28,7 +28,8 @@ struct BuildOptions {
   int maxTactics = -1;             ///< levels 4, 5: choices timed for a problem; -1: by level
   int avgTiming = 8;               ///< levels 4, 5: measurements of a choice, the median of which counts
   bool errorOnTimingMiss = false;  ///< levels 4, 5: a time that the cache lacks is a UserError
-  std::shared_ptr<TimingCache> timings;  ///< levels 4, 5: read and added to; null: one of this build alone
+  std::map<std::string, double> timingSeconds;  ///< levels 4, 5: bounds of measuring, see TimingOptions::seconds
+  std::shared_ptr<TimingCache> timings;         ///< levels 4, 5: read and added to; null: one of this build alone
   std::function<void(std::string_view phase, int step, int steps)> progress;  ///< may throw to cancel
   std::function<void(std::string_view pass, const ir::Graph&)> dumpPass;
   bool verify = false;  ///< checks the graph after every pass
@@ -43,6 +44,7 @@ struct Decided {
   std::vector<std::string> warnings;  ///< unmatched scopes, wishes that nobody took
   std::string timingHash;             ///< levels 4, 5: of the times that it was decided by; else empty
   int timesMeasured = 0;              ///< that the timing cache lacked
+  knobs::Route timedRoute;            ///< levels 4, 5: with it, level 3 chooses what was chosen by time
   std::map<Hash128, std::shared_ptr<const codegen::KernelObject>>
       emitted;  ///< kernels of this decision that were timed
 };

@@ -16,6 +16,8 @@ struct TimingOptions {
   int maxTactics = -1;                     ///< choices timed for a problem; -1: by level
   int avgTiming = 8;                       ///< measurements of each; their median counts
   bool errorOnMiss = false;                ///< a time that the cache lacks is a UserError
+  std::map<std::string, double> seconds;   ///< that measuring a layer's kernels may take, by first origin, and none
+                                           ///< for others; empty: no bound
   std::function<void(int measured)> tick;  ///< before each measurement; may throw to cancel
 };
 
@@ -27,6 +29,7 @@ class KernelTimer : public codegen::TacticTimer {
   ~KernelTimer() override;
   int level() const override { return o_.level; }
   int mostTactics() const override;
+  void nextLayer(const std::vector<std::string>& origins) override;
   double seconds(const codegen::LoweredGroup& l, const codegen::Choice& c) override;
 
   int measured() const { return measured_; }               ///< times that the cache lacked
@@ -46,6 +49,7 @@ class KernelTimer : public codegen::TacticTimer {
   std::unique_ptr<runtime::Pool> pool_;
   std::set<Hash128> used_;
   int measured_ = 0;
+  double left_ = 0;  ///< seconds, for the layer at hand
 };
 
 }  // namespace rutter::compiler

@@ -67,6 +67,9 @@ class Backend {
   // ---- in a child ----
   /// Runs kernels to measure what deciding `route` needs and is not known; "" if all is known. UserError: rejected.
   virtual std::string measureTimes(const std::string&) { return ""; }
+  /// Times choices of the default engine's kernels, each kernel alone, for about so many seconds a layer (by first
+  /// origin). The route of what was clearly faster, scoped to layers; "" if nothing was.
+  virtual std::string timedRoute(const std::map<std::string, double>&) { return ""; }
   /// The oracle's outputs for one input set.
   virtual Tensors oracle(int set) = 0;
   /// Builds and writes the engine to a file, which may refer to the default's (see writeDefault). UserError: rejected.

@@ -165,6 +165,14 @@ class CompilerBackend : public Backend {
     build_.timings->write(o_.build.timingCacheFile);
   }
 
+  std::string timedRoute(const std::map<std::string, double>& seconds) override {
+    compiler::BuildOptions b = build_;
+    b.optimizationLevel = 5;
+    b.timingSeconds = seconds;
+    b.timings = nullptr;
+    return compiler::decideModel(model_, b, kernels_).timedRoute.print();
+  }
+
   void buildDefault() override {
     SteadyClock clock;
     const double begin = clock.now();

@@ -27,6 +27,7 @@ enum class FrameType : uint16_t {
   kEvent,   ///< supervisor to host: something for the listener
   kAnswer,  ///< host to supervisor: what its own strategy answers
   kError,   ///< an exception: {"kind", "text"}
+  kTime,    ///< time kernels of the hottest layers -> kEnd
 };
 
 struct Frame {

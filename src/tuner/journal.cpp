@@ -147,7 +147,8 @@ void Journal::append(const Json& record) {
     // A full disk may have taken half a line; the next writer would drop it, but a reader should not see it.
     if (ftruncate(fd_, off_t(size_)) != 0) { /* the torn line is dropped at the next start */
     }
-    throw DeviceError("cannot write {}: {}", path_, strerror(error));
+    errno = error;
+    failWriting(path_);
   }
   size_ += line.size();
   records_.push_back(record);

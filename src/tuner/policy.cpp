@@ -67,9 +67,10 @@ double reserveSeconds(size_t contenders, double processSeconds, double budgetSec
     left = std::min(left, size_t(s.keep));
     processes += left * size_t(s.processes);
   }
-  processes += std::min(left, size_t(kFinalists)) * size_t(kLooks[0]);
-  const double want = double(processes) * processSeconds + 0.3;  // the winner's engine is written too
-  return budgetSeconds > 0 ? std::min(want, 0.45 * budgetSeconds) : want;
+  left = std::min(left, size_t(kFinalists));
+  auto want = [&](int look) { return double(processes + left * size_t(look)) * processSeconds + 0.3; };  // 0.3: writing
+  if (budgetSeconds <= 0) return want(kLooks[0]);
+  return std::max(std::min(want(kLooks[0]), 0.45 * budgetSeconds), std::min(want(kLooks[3]), 0.25 * budgetSeconds));
 }
 
 std::optional<ConfirmRecord> chooseWinner(const std::vector<ConfirmRecord>& confirmed) {

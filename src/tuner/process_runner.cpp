@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "tuner/frames.h"
 #include "tuner/journal.h"
 
@@ -63,7 +64,7 @@ ProcessRunner::Answer ProcessRunner::request(FrameType type, Json body, double s
         asked = true;
         sendFrame(worker_.fd, FrameType::kStop);
         // A worker that is preparing or deciding does not listen: it is not waited for.
-        if (type != FrameType::kBuild) {
+        if (type != FrameType::kBuild && type != FrameType::kTime) {
           destroy(worker_);
           return {Status::kInterrupted, "interrupted", {}};
         }
@@ -84,8 +85,8 @@ ProcessRunner::Answer ProcessRunner::request(FrameType type, Json body, double s
         return {Status::kHung, fmt::format("the worker gave no answer for {:.3g} s", seconds), {}};
       }
     }
-  } catch (const DiskFullError&) {
-    throw;  // no fault of a candidate
+  } catch (const DiskFullError& e) {  // no fault of a candidate
+    throw DiskFullError("{}, or choose another folder for the search (--tempdir)", e.what());
   } catch (const DeviceError& e) {
     if (worker_.pid <= 0) throw;
     Frame f;  // what it said before it died
@@ -114,6 +115,12 @@ Limits ProcessRunner::limits() const {
 }
 
 BaselineRecord ProcessRunner::baseline() {
+  measureBaseline();
+  if (haveBaseline_ && o_.timeKernels > 0) timeKernels();
+  return baseline_;
+}
+
+void ProcessRunner::measureBaseline() {
   work_ = Work::kPrepare;
   about();
   Limits l{kPrepareSeconds, kPrepareSeconds, 300, 0};
@@ -122,11 +129,27 @@ BaselineRecord ProcessRunner::baseline() {
     baseline_ = {};
     baseline_.status = a.status;
     baseline_.error = a.text;
-    return baseline_;
+    return;
   }
   baseline_ = baselineFromJson(a.body);
   haveBaseline_ = baseline_.status == Status::kOk || baseline_.status == Status::kInaccurate;
-  return baseline_;
+}
+
+// A start for the search, which does without if anything goes wrong: a layer gets its share of the time.
+void ProcessRunner::timeKernels() {
+  double total = 0;
+  for (const LayerTime& l : baseline_.layers) total += l.ms;
+  std::map<std::string, double> seconds;
+  for (const LayerTime& l : baseline_.layers)
+    if (!l.origins.empty() && total > 0) seconds[l.origins.front()] += o_.timeKernels * l.ms / total;
+  o_.phase("kernels");
+  const double limit = 2 * o_.timeKernels + 20;
+  try {
+    const Answer a = request(FrameType::kTime, {{"seconds", seconds}, {"limit", limit}}, limit + 10);
+    if (a.status == Status::kOk && a.body.value("status", "") == "ok") baseline_.timedRoute = a.body.value("route", "");
+  } catch (const std::exception& e) {
+    logWarning("kernels cannot be timed alone: {}", e.what());
+  }
 }
 
 // After a restart the recorded baseline counts, but its engine and outputs are needed again.
@@ -136,10 +159,10 @@ void ProcessRunner::needBaseline() {
     return;
   }
   const Work work = work_;
-  const BaselineRecord b = baseline();
+  measureBaseline();
   work_ = work;
-  if (b.status == Status::kInterrupted) throw UserError("interrupted");
-  if (!haveBaseline_) throw UserError("the default route does not run any more: {}", b.error);
+  if (baseline_.status == Status::kInterrupted) throw Interrupted();
+  if (!haveBaseline_) throw UserError("the default route does not run any more: {}", baseline_.error);
 }
 
 Decision ProcessRunner::decide(const std::string& route) {

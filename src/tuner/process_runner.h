@@ -16,6 +16,8 @@ struct RunnerOptions {
   uint64_t seed = 1;
   double buildTimeOut = 0, runTimeOut = 0;
   double decideSeconds = 60;  ///< most for one decision
+  double timeKernels = 0;     ///< seconds for timing kernels of the default engine's hottest layers, each alone
+  std::function<void(const char*)> phase = [](const char*) {};  ///< told when the default engine's kernels are timed
   bool keepAll = false;
 };
 
@@ -52,7 +54,9 @@ class ProcessRunner : public Runner {
   Answer request(FrameType type, Json body, double seconds);
   CandidateRecord build(int64_t iter, const std::string& route, double promise);
   bool hurried() const { return hurry_(work_); }
+  void measureBaseline();
   void needBaseline();
+  void timeKernels();
   std::string enginePath(int64_t iter) const;
   void needEngine(int64_t iter, const std::string& route);
   uint64_t luck(const std::string& what) const;

@@ -74,6 +74,7 @@ Json toJson(const BaselineRecord& r) {
           {"run_s", r.runSeconds},
           {"knobs_read", r.knobsRead},
           {"layers", layers},
+          {"timed_route", r.timedRoute},
           {"machine", r.machine},
           {"inputs", r.inputs}};
 }
@@ -90,6 +91,7 @@ BaselineRecord baselineFromJson(const Json& j) {
   read(j, "build_ms", r.buildMs);
   read(j, "run_s", r.runSeconds);
   read(j, "knobs_read", r.knobsRead);
+  read(j, "timed_route", r.timedRoute);
   read(j, "machine", r.machine);
   read(j, "inputs", r.inputs);
   if (auto it = j.find("layers"); it != j.end() && it->is_array())

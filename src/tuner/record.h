@@ -32,6 +32,9 @@ struct BaselineRecord {
   double buildMs = 0, runSeconds = 0;   ///< runSeconds: load, check and measure
   std::vector<std::string> knobsRead;   ///< by decisions about the whole model and by layers
   std::vector<LayerTime> layers;
+  /// What timing the kernels of the hottest layers, each alone, would choose: values scoped to layers. "": nothing
+  /// else.
+  std::string timedRoute;
   std::string machine;  ///< hash of the machine profile that heuristics read
   int inputs = 0;       ///< how inputs were made up: a Draw
 };

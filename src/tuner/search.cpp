@@ -330,7 +330,8 @@ size_t Search::finalistCount(bool brief, size_t contenders) {
   if (before_ > 0 && outOfTime_ && !measured_ && !recorded_.finalists.empty())
     return std::min(recorded_.finalists.back(), contenders);
   size_t n = std::min(brief ? size_t(1) : size_t(kFinalists), contenders);
-  while (n > 1 && outOfTime(double(n) * kLooks[0] * sampleSeconds())) n--;
+  // Better one that is measured well than two that are not.
+  while (n > 1 && outOfTime(double(n) * kLooks[2] * sampleSeconds())) n--;
   append({{"type", "strategy"}, {"name", strategy_->name()}, {"event", "finalists"}, {"asked", asked_}, {"count", n}});
   return n;
 }

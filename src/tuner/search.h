@@ -105,7 +105,8 @@ inline constexpr int kFinalists = 2;
 constexpr int sampleRounds(double runSeconds) {
   return runSeconds > 0.02 ? 2 : 3;
 }
-/// Seconds to keep back for ranking and confirming, given how long a fresh process takes; at most 45 % of the budget.
+/// Seconds to keep back for ranking and confirming, given how long a fresh process takes: for the first look of each
+/// finalist at most 45 % of the budget, for more of them 25 %.
 double reserveSeconds(size_t contenders, double processSeconds, double budgetSeconds);
 /// Highest lower bound among those that are faster; none: no improvement.
 std::optional<ConfirmRecord> chooseWinner(const std::vector<ConfirmRecord>& confirmed);

@@ -60,7 +60,9 @@ Confirmation confirm(std::span<const double> logRatios, const ConfirmRule& rule)
   const int n = int(logRatios.size()), last = kLooks[std::size(kLooks) - 1];
   Confirmation c;
   if (!n) return c;
-  const double tail = rule.tail / double(std::size(kLooks) * std::max(1, rule.finalists));
+  size_t look = 0;
+  while (look + 1 < std::size(kLooks) && kLooks[look] < n) look++;
+  const double tail = rule.tail * kLookShares[look] / std::max(1, rule.finalists);
   c.interval = medianInterval({logRatios.begin(), logRatios.end()}, tail);
   c.center = median({logRatios.begin(), logRatios.end()});
   const double bar = std::log1p(rule.minGain);

@@ -43,8 +43,9 @@ bool rankDone(std::span<const double> logRatios, const RankRule& rule);
 /// Positive in the sense of `mixed`: all of at least five rounds' interval lies above 0.
 bool rankFaster(std::span<const double> logRatios);
 
-/// Confirmation over fresh processes: looked at after 7, 11 and 16 of them. The one-sided tail is shared among the
-/// looks and the finalists (union bound), so that looking often and picking the best of several finalists is paid for.
+/// Confirmation over fresh processes: looked at after 7, 11, 16, 24 and 36 of them. The one-sided tail is shared among
+/// the looks and the finalists (union bound), so that looking often and picking the best of several finalists is paid
+/// for.
 struct ConfirmRule {
   double minGain = 0.01;
   int finalists = 1;
@@ -56,7 +57,9 @@ struct Confirmation {
   Interval interval;  ///< of the log ratio
   double center = 0;  ///< median log ratio
 };
-inline constexpr int kLooks[] = {7, 11, 16};
+inline constexpr int kLooks[] = {7, 11, 16, 24, 36};
+/// Of the tail: the first look has the most, or seven processes could never claim anything.
+inline constexpr double kLookShares[] = {1 / 3., 1 / 6., 1 / 6., 1 / 6., 1 / 6.};
 /// `logRatios`: one number a process, in order. kFaster: the lower end clears log(1 + minGain). kNotFaster: the upper
 /// end is below it, or the last look is over. kMore: measure until the next look.
 Confirmation confirm(std::span<const double> logRatios, const ConfirmRule& rule);

@@ -51,10 +51,12 @@ struct HotSpace {
   const knobs::Registry* registry = nullptr;
   std::vector<LayerTime> layers;
   std::vector<std::string> knobsRead;  ///< also by decisions about the whole model
+  std::string timedRoute;              ///< what is best for each layer's kernels alone, scoped to layers; may be ""
   bool lossy = false;                  ///< the user gave an accuracy threshold
 };
-/// `--tune`: each engine tries another value in every hot layer at once and is judged layer by layer; what helped is
-/// put together, looked at again and kept where it helps again; values of knobs that shape the whole graph one by one.
+/// `--tune`: begins with what timing kernels alone found; then each engine tries another value in every hot layer at
+/// once and is judged layer by layer; what helped is put together, looked at again and kept where it helps again;
+/// values of knobs that shape the whole graph one by one.
 std::unique_ptr<Strategy> makeTuneStrategy(HotSpace space);
 /// The hottest knobs with their values, as an expression for people and for the cache's header.
 std::string hotExpression(const HotSpace& space, size_t knobs);

@@ -23,6 +23,8 @@
 namespace rutter::tuner {
 namespace {
 
+// Of a search's budget, and at most, for timing the hottest layers' kernels alone: their best is where --tune begins.
+constexpr double kKernelShare = 0.12, kKernelSeconds = 60;
 constexpr char kFolderPrefix[] = "rutter-tune-";
 
 std::string shellWord(const std::string& s) {
@@ -290,8 +292,18 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
   r.keepAll = o.saveAllEngines;
   if (o.build.builderOptimizationLevel >= 4) r.decideSeconds = 700;  // kernels may have to be timed first
 
+  if (o.search == SearchKind::kTune && o.build.builderOptimizationLevel < 4)
+    r.timeKernels = o.budgetSeconds > 0 ? std::min(kKernelShare * o.budgetSeconds, kKernelSeconds) : kKernelSeconds;
+
   double used = 0;
   auto elapsed = [&] { return used + clock.now() - begin; };
+  r.phase = [&](const char* what) {
+    Progress p;
+    p.phase = what;
+    p.elapsedSeconds = elapsed();
+    if (o.budgetSeconds > 0) p.etaSeconds = std::max(0.0, o.budgetSeconds - p.elapsedSeconds);
+    listener.onProgress(p);
+  };
   ProcessRunner runner(
       r, makeBackend(),
       [&](Work work) {
@@ -346,7 +358,7 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
           },
           [&](const Json& c) { host.tell("tell", c); });
     if (o.search != SearchKind::kTune) return makeSpecStrategy(o.search, knobs::Expression::parse(o.expression, *own));
-    return makeTuneStrategy({own.get(), b.layers, b.knobsRead, o.accuracy.threshold > 0});
+    return makeTuneStrategy({own.get(), b.layers, b.knobsRead, b.timedRoute, o.accuracy.threshold > 0});
   });
 }
 

@@ -1,6 +1,7 @@
-// The friendly form. Layers are all but independent of each other, and a profile shows each: so one engine tries
-// another value in every hot layer at once, and is judged layer by layer. What helped is put together now and then,
-// looked at again, and kept where it helps again; the next round starts from there.
+// The friendly form. It begins with what is best for each layer's kernels alone. Layers are all but independent of each
+// other, and a profile shows each: so one engine tries another value in every hot layer at once, and is judged layer by
+// layer. What helped is put together now and then, looked at again, and kept where it helps again; the next round
+// starts from there.
 #include <algorithm>
 #include <cmath>
 
@@ -90,6 +91,7 @@ class TuneStrategy : public Strategy {
     for (const Hot& h : layers_)
       for (const std::string& k : h.knobs) readers[k]++;
     for (Hot& h : layers_) addTrials(h, readers);
+    addTimed();
     for (const Heat& h : heats(space_)) addWide(*h.knob, h.heat);
     std::stable_sort(wides_.begin(), wides_.end(), [](const Wide& a, const Wide& b) { return a.heat > b.heat; });
     moveWindow();
@@ -149,7 +151,7 @@ class TuneStrategy : public Strategy {
       if (!p.assembled) {
         if (tried.gain > worth(h, 0.03) && (!h.best || tried.gain > h.trials[*h.best].gain)) h.best = trial;
       } else if (tried.gain > worth(h, 0.015)) {
-        put(h.have, {tried.knob, tried.value, h.origin, 0});
+        for (const auto& [knob, value] : tried.values) put(h.have, {knob, value, h.origin, 0});
         h.saved = now;
         improved_ = kept = true;
       } else {
@@ -163,8 +165,7 @@ class TuneStrategy : public Strategy {
 
  private:
   struct Trial {
-    knobs::KnobId knob;
-    std::string value;
+    std::vector<std::pair<knobs::KnobId, std::string>> values;
     double gain = 0;  // milliseconds, when it was tried last, against what its layer had then
   };
   struct Hot {
@@ -204,7 +205,7 @@ class TuneStrategy : public Strategy {
     for (const KnobInfo& k : space_.registry->knobs()) {
       if (!h.knobs.count(k.name) || !isLocal(k)) continue;
       std::vector<Trial> values;
-      for (std::string& v : middleOut(valuesOf(k, space_.lossy))) values.push_back({k.id, std::move(v)});
+      for (std::string& v : middleOut(valuesOf(k, space_.lossy))) values.push_back({{{k.id, std::move(v)}}});
       byKnob.emplace_back(readers.at(k.name), std::move(values));
     }
     std::stable_sort(byKnob.begin(), byKnob.end(), [](auto& a, auto& b) { return a.first < b.first; });
@@ -213,6 +214,25 @@ class TuneStrategy : public Strategy {
       for (auto& [count, values] : byKnob)
         if (rank < values.size()) h.trials.push_back(values[rank]), n++;
     }
+  }
+  // The best of every layer's kernels alone, in one engine, is what the search begins with.
+  void addTimed() {
+    if (space_.timedRoute.empty()) return;
+    const knobs::Route timed = knobs::Route::parse(space_.timedRoute, *space_.registry);
+    Proposal p;
+    p.assembled = true;
+    for (size_t i = 0; i < layers_.size(); i++) {
+      Trial t;
+      for (const Assignment& a : timed.assignments())
+        if (a.scope == layers_[i].origin) t.values.emplace_back(a.knob, a.value);
+      if (t.values.empty()) continue;
+      p.trials[i] = layers_[i].trials.size();
+      layers_[i].trials.push_back(std::move(t));
+    }
+    if (p.trials.empty()) return;
+    withTrials(p);
+    event("timed", fmt::format("tune: kernels timed alone say something else for {} layers", p.trials.size()));
+    next_.push_back(std::move(p));
   }
   // Values of knobs that shape the graph first: no single layer tries those. The first value of each before the second.
   void addWide(const KnobInfo& knob, double heat) {
@@ -243,11 +263,7 @@ class TuneStrategy : public Strategy {
       improved_ = false;
       for (size_t i = begin_; i < end_; i++) {
         Hot& h = layers_[i];
-        std::erase_if(h.trials, [&](const Trial& t) {
-          const bool there = std::any_of(h.have.begin(), h.have.end(),
-                                         [&](const Assignment& a) { return a.knob == t.knob && a.value == t.value; });
-          return there || t.gain < -0.1 * h.ms;
-        });
+        std::erase_if(h.trials, [&](const Trial& t) { return has(h, t) || t.gain < -0.1 * h.ms; });
         std::stable_sort(h.trials.begin(), h.trials.end(), [](auto& a, auto& b) { return a.gain > b.gain; });
         h.at = 0;
       }
@@ -262,6 +278,12 @@ class TuneStrategy : public Strategy {
     return true;
   }
 
+  static bool has(const Hot& h, const Trial& t) {
+    return std::all_of(t.values.begin(), t.values.end(), [&](const auto& x) {
+      return std::any_of(h.have.begin(), h.have.end(),
+                         [&](const Assignment& a) { return a.knob == x.first && a.value == x.second; });
+    });
+  }
   // What was found, for all layers.
   std::vector<Assignment> found() const {
     std::vector<Assignment> route;
@@ -278,15 +300,18 @@ class TuneStrategy : public Strategy {
   Proposal spread() {
     Proposal p;
     p.route = found();
-    for (size_t i = begin_; i < end_; i++)
-      if (layers_[i].at < layers_[i].trials.size()) p.trials[i] = layers_[i].at++;
+    for (size_t i = begin_; i < end_; i++) {
+      Hot& h = layers_[i];
+      while (h.at < h.trials.size() && has(h, h.trials[h.at])) h.at++;
+      if (h.at < h.trials.size()) p.trials[i] = h.at++;
+    }
     withTrials(p);
     return p;
   }
   void withTrials(Proposal& p) const {
     for (const auto& [layer, trial] : p.trials) {
-      const Trial& t = layers_[layer].trials[trial];
-      put(p.route, {t.knob, t.value, layers_[layer].origin, 0});
+      for (const auto& [knob, value] : layers_[layer].trials[trial].values)
+        put(p.route, {knob, value, layers_[layer].origin, 0});
     }
   }
   // The best of the trials in every layer, together.

@@ -137,6 +137,7 @@ class Worker {
       }
       decided(d);
     }
+    if (f.type == FrameType::kTime) timeKernels(f.body);
     if (f.type == FrameType::kBuild) {
       if (f.body.value("baseline", false))
         baseline(f.body);
@@ -160,6 +161,15 @@ class Worker {
     });
     if (w.end && !w.kernels.empty()) backend_->admitTimes(w.kernels);
     return w;
+  }
+
+  void timeKernels(const Json& task) {
+    const double most = task.at("limit");
+    Watched w = inChild({most, most, most, 0}, fd_, [&](int fd) {
+      const auto seconds = task.at("seconds").get<std::map<std::string, double>>();
+      sendFrame(fd, FrameType::kEnd, {{"status", "ok"}, {"route", backend_->timedRoute(seconds)}});
+    });
+    reply(w);
   }
 
   void baseline(const Json& task) {

@@ -114,6 +114,50 @@ TEST(TimingCache, PlantedTimesDecide) {
   EXPECT_LT(relativeError(run(real), ops::evalGraph(*n->graph, {in})), 1e-5);
 }
 
+// What was chosen by time can be asked for by a route: times are then needed no more.
+TEST(TimingCache, TimedRouteChoosesTheSameByHeuristics) {
+  auto n = model();
+  for (int level : {4, 5}) {
+    auto times = empty();
+    buildAt(*n, level, times);
+    // Whatever was timed in vain is made the best, so that choices are far from the heuristics' own.
+    auto planted = empty();
+    for (const Hash128& k : times->keys()) planted->add(k, 1000 + k.lo % 100000);
+    Timed a = buildAt(*n, level, planted);
+    ASSERT_FALSE(a.decided.timedRoute.isDefault());
+    Timed b = buildAt(*n, 3, nullptr, a.decided.timedRoute.print());
+    EXPECT_EQ(a.decided.decision.hash, b.decided.decision.hash) << a.decided.timedRoute.print();
+    for (size_t i = 0; i < a.decided.decision.layers.size(); i++) {
+      auto &x = a.decided.decision.layers[i], &y = b.decided.decision.layers[i];
+      EXPECT_EQ(x.config.print(), y.config.print())
+          << x.group.name << fmt::format("{}", fmt::join(x.group.origins, " "));
+    }
+  }
+}
+
+TEST(TimingCache, LayersWithoutAnAllowanceAreNotTimed) {
+  auto n = model();
+  frontend::Model m;
+  m.graph = n->graph->clone();
+  compiler::BuildOptions o;
+  o.profiles = {{{"x", {{1, 16, 12, 12}, {2, 16, 12, 12}, {4, 16, 12, 12}}}}};
+  o.optimizationLevel = 5;
+  const auto plain = compiler::decideModel(m, o);
+  const std::string hot = plain.decision.layers.front().group.origins.front();
+  o.timingSeconds = {{hot, 1e9}};
+  const auto one = compiler::decideModel(m, o);
+  EXPECT_GT(one.timesMeasured, 0);
+  EXPECT_LT(one.timesMeasured, plain.timesMeasured);
+  // The second convolution is the same problem: it has the first one's times.
+  for (const knobs::Assignment& a : one.timedRoute.assignments()) EXPECT_TRUE(a.scope == hot || a.scope == "Conv_2");
+  o.timingSeconds = {{hot, 1e-9}};  // over after the first of each kernel
+  const auto& layers = plain.decision.layers;
+  EXPECT_EQ(compiler::decideModel(m, o).timesMeasured,
+            std::count_if(layers.begin(), layers.end(), [&](auto& l) { return l.group.origins.front() == hot; }));
+  o.timingSeconds = {{"nobody", 1.0}};
+  EXPECT_EQ(compiler::decideModel(m, o).timesMeasured, 0);
+}
+
 TEST(TimingCache, RoutesStayTheUsers) {
   auto n = model();
   Timed t = buildAt(*n, 5, empty(), "-conv:tactic=conv_direct -conv:tile_m=4");
@@ -122,8 +166,8 @@ TEST(TimingCache, RoutesStayTheUsers) {
     if (l.lowered.problem.kind != codegen::ProblemKind::kConv) continue;
     convs++;
     EXPECT_EQ(l.tactic->name(), "conv_direct");
-    for (const std::string& a : l.timed)
-      EXPECT_FALSE(a.starts_with("-conv:tile_m") || a.starts_with("-conv:tactic")) << a;
+    for (const knobs::Assignment& a : l.timed)
+      EXPECT_FALSE(a.knob == knob::conv_tile_m.id || a.knob == knob::conv_tactic.id) << a.value;
   }
   EXPECT_EQ(convs, 2);
   EXPECT_EQ(t.result.parts.plan.route, "-conv:tactic=conv_direct -conv:tile_m=4");

@@ -45,12 +45,13 @@ std::vector<Witness> codegenWitnesses() {
   w.push_back({"-pointwise:unroll", "1", "4", unary("Tanh", {5, 203}), config("Tanh", "unroll"), "1", "4"});
   w.push_back({"-pointwise:tail", "mask", "scalar", unary("Tanh", {5, 43}), config("Tanh", "mask"), "1", "0"});
   w.push_back({"-pointwise:task_bytes", "4096", "16384", unary("Exp", {128, 128}), tasks("Exp"), "64", "16"});
-  w.push_back({"-pointwise:tile", "4", "8",
-               [](Net& n) {
-                 V t = n.op("Transpose", {n.input("x", {40, 56})}, {{"perm", std::vector<int64_t>{1, 0}}});
-                 n.output(n.op("Mul", {t, n.input("y", {56, 40})}));
-               },
-               config("Mul", "tile"), "4", "8", "", "avx2"});
+  auto turned = [](Net& n) {
+    V t = n.op("Transpose", {n.input("x", {40, 56})}, {{"perm", std::vector<int64_t>{1, 0}}});
+    n.output(n.op("Mul", {t, n.input("y", {56, 40})}));
+  };
+  w.push_back({"-pointwise:tactic", "loop", "transpose", turned,
+               [](const Built& b) { return b.layer("Mul").config.tactic; }, "loop", "transpose"});
+  w.push_back({"-pointwise:tile", "4", "8", turned, config("Mul", "tile"), "4", "8", "", "avx2"});
   auto sum = [](Net& n) { n.output(n.op("ReduceSum", {n.input("x", {64, 200}), n.ints({1})})); };
   auto softmax = unary("Softmax", {6, 200});
   w.push_back({"-reduce:vector", "reduced", "kept", sum, config("ReduceSum", "inner"), "1", "0"});

@@ -70,6 +70,12 @@ std::vector<Witness> tileWitnesses() {
   const char* tile = "-conv:tactic=conv_direct -conv:tile_m=4 -conv:tile_n=8";
   w.push_back(
       {"-conv:tactic", "conv_direct", "conv_1x1", conv(16, 16, 8, 1), tacticOf("Conv"), "conv_direct", "conv_1x1"});
+  w.push_back({"-conv:transposed", "deconv", "deconv_im2col",
+               [](Net& n) {
+                 n.output(n.op("ConvTranspose", {n.input("x", {1, 8, 9, 9}), n.random({8, 8, 2, 2})},
+                               {{"strides", std::vector<int64_t>{2, 2}}}));
+               },
+               tacticOf("ConvTranspose"), "deconv", "deconv_im2col"});
   convolution("-conv:tile_m", "2", "4", conv(8, 16, 16, 3), "tile_w", "2", "4",
               "-conv:tactic=conv_direct -conv:tile_n=8");
   convolution("-conv:tile_n", "8", "16", conv(8, 16, 16, 3), "tile_n", "8", "16",

@@ -123,7 +123,7 @@ TEST(TileKnobs, ArtefactsDiffer) {
 }
 // Every gemm and conv knob that a kernel reads has a witness above (the tactic knobs choose between kernels).
 TEST(TileKnobs, AllHaveOne) {
-  std::set<std::string> known{"-gemm:tactic", "-conv:tactic"};
+  std::set<std::string> known{"-gemm:tactic", "-conv:tactic", "-conv:transposed"};
   for (const Witness& w : witnesses()) known.insert(w.knob);
   for (const knobs::KnobInfo& k : knobs::Registry::builtin().knobs())
     if (k.area == "gemm" || k.area == "conv") {

@@ -36,7 +36,7 @@ struct Session {
   }
   std::function<std::unique_ptr<Strategy>(const BaselineRecord&)> tune() {
     return [this](const BaselineRecord& b) {
-      return makeTuneStrategy({world.registry.get(), b.layers, b.knobsRead, false});
+      return makeTuneStrategy({world.registry.get(), b.layers, b.knobsRead, b.timedRoute, false});
     };
   }
   TuneResult run(const std::function<std::unique_ptr<Strategy>(const BaselineRecord&)>& make) {
@@ -436,9 +436,11 @@ TEST(Policy, WinnerIsTheHighestLowerBound) {
 }
 
 TEST(Policy, ReserveIsBounded) {
-  EXPECT_NEAR(reserveSeconds(1, 1, 1000), 7.3, 1e-9);
-  EXPECT_NEAR(reserveSeconds(2, 1, 1000), 14.3, 1e-9);
-  EXPECT_NEAR(reserveSeconds(100, 1, 1000), 6 + 6 + 14 + 0.3, 1e-9);
+  EXPECT_NEAR(reserveSeconds(1, 1, -1), 7.3, 1e-9);
+  EXPECT_NEAR(reserveSeconds(2, 1, -1), 14.3, 1e-9);
+  EXPECT_NEAR(reserveSeconds(100, 1, -1), 6 + 6 + 14 + 0.3, 1e-9);
+  EXPECT_NEAR(reserveSeconds(100, 1, 1000), 6 + 6 + 48 + 0.3, 1e-9);  // time for more looks
+  EXPECT_NEAR(reserveSeconds(100, 1, 100), 26.3, 1e-9);
   EXPECT_NEAR(reserveSeconds(100, 1, 20), 9, 1e-9);
 }
 

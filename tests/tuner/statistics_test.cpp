@@ -76,7 +76,7 @@ TEST(Statistics, ConfirmationDecidesAtTheLooks) {
   std::vector<double> fast(7, 0.05);
   EXPECT_EQ(confirm(std::span(fast).first(6), rule).verdict, Verdict::kMore);
   EXPECT_EQ(confirm(fast, rule).verdict, Verdict::kFaster);
-  rule.finalists = 4;  // 0.05 / 12 is below 1/128: seven processes cannot claim that much
+  rule.finalists = 4;  // 0.05 / 3 / 4 is below 1/128: seven processes cannot claim that much
   EXPECT_EQ(confirm(fast, rule).verdict, Verdict::kMore);
   EXPECT_EQ(confirm(std::vector<double>(11, 0.05), rule).verdict, Verdict::kFaster);
   rule.finalists = 1;
@@ -87,7 +87,23 @@ TEST(Statistics, ConfirmationDecidesAtTheLooks) {
   EXPECT_EQ(confirm(mixed, rule).verdict, Verdict::kFaster);
   std::vector<double> torn;
   for (int i = 0; i < 16; i++) torn.push_back(i % 2 ? 0.1 : -0.1);
+  EXPECT_EQ(confirm(torn, rule).verdict, Verdict::kMore);
+  for (int i = 0; i < 20; i++) torn.push_back(i % 2 ? 0.1 : -0.1);
   EXPECT_EQ(confirm(torn, rule).verdict, Verdict::kNotFaster);  // the last look ends it
+}
+
+// A gain that single processes hardly show is confirmed by many of them.
+TEST(Statistics, ManyProcessesConfirmWhatFewCannot) {
+  static_assert(std::size(kLooks) == std::size(kLookShares));
+  double sum = 0;
+  for (double share : kLookShares) sum += share;
+  EXPECT_LE(sum, 1 + 1e-12);
+  std::vector<double> x;
+  for (int i = 0; i < 36; i++) x.push_back(0.04 + (i % 5 - 2) * 0.02);  // 0 to 0.08
+  const std::span<const double> all(x);
+  EXPECT_EQ(confirm(all.first(7), {}).verdict, Verdict::kMore);
+  EXPECT_EQ(confirm(all.first(16), {}).verdict, Verdict::kMore);
+  EXPECT_EQ(confirm(all, {}).verdict, Verdict::kFaster);
 }
 
 TEST(Statistics, GainMustClearTheMarginNotOnlyZero) {

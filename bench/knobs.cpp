@@ -95,7 +95,10 @@ Ratio compare(Loaded& base, Loaded& other, const Settings& s) {
   double n = double(logs.size()), mean = 0, var = 0;
   for (double x : logs) mean += x / n;
   for (double x : logs) var += (x - mean) * (x - mean) / std::max(1.0, n - 1);
-  double half = 2.3 * std::sqrt(var / n);  // Student's t of 8 degrees of freedom, about right for 7 to 15 rounds
+  // Student's t, 97.5 %, by degrees of freedom (1 to 14; close to 2 beyond).
+  constexpr double kStudent[] = {12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14};
+  const size_t freedom = std::min(std::max<size_t>(logs.size(), 2) - 1, std::size(kStudent));
+  double half = kStudent[freedom - 1] * std::sqrt(var / n);
   return {std::exp(mean), std::exp(mean - half), std::exp(mean + half)};
 }
 

@@ -19,8 +19,8 @@ using ir::Dim;
 using ir::Value;
 
 std::vector<knobs::KnobId> modelWideKnobs() {
-  return {knob::memory_reuse.id, knob::memory_order.id, knob::memory_fit.id,
-          knob::memory_align.id, knob::memory_skew.id,  knob::threads_spin_us.id};
+  return {knob::memory_reuse.id, knob::memory_order.id,    knob::memory_fit.id,     knob::memory_align.id,
+          knob::memory_skew.id,  knob::threads_spin_us.id, knob::threads_wait_us.id};
 }
 
 namespace {
@@ -315,6 +315,7 @@ void Assembler::placeArena() {
 void Assembler::finish() {
   plan_.threads_hint = d_.machine.cores;
   plan_.spin_us = int(*wide_.get(knob::threads_spin_us));
+  plan_.wait_us = int(*wide_.get(knob::threads_wait_us));
   plan_.route = o_.route.print();
   plan_.decision_hash = d_.decision.hash.hex();
   plan_.model_hash = model_.hash.hex();

@@ -1,4 +1,8 @@
 // The choices that all kernels share, resolved from codegen:* knobs.
+#include <algorithm>
+
+#include "base/error.h"
+#include "cpu/emitter.h"
 #include "cpu/tactic.h"
 
 namespace rutter::cpu {
@@ -17,6 +21,11 @@ void configureCodegen(codegen::Config& c, const codegen::MachineProfile& m, knob
   c.set("align_function", k.getOr(knob::codegen_align_function, 64));
   c.set("passes", k.getOr(knob::codegen_passes, true));
   c.set("opt", k.getOr(knob::codegen_opt, 2));
+  c.set("hoist", k.getOr(knob::codegen_hoist, true));
+  const auto names = tuningNames();
+  const auto tune = std::find(names.begin(), names.end(), k.get(knob::codegen_tune));
+  RUTTER_CHECK(tune != names.end(), "no processor of this name to schedule for");
+  c.set("tune", tune - names.begin());
 }
 
 }  // namespace rutter::cpu

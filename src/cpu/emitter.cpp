@@ -54,6 +54,11 @@ int64_t valueOr(const codegen::Config& c, const char* k, int64_t fallback) {
 }
 }  // namespace
 
+std::span<const char* const> tuningNames() {
+  static constexpr const char* names[] = {"x86-64", "skylake-avx512", "sapphirerapids", "znver3", "znver4"};
+  return names;
+}
+
 Emitter::Emitter(const codegen::MachineProfile& m, const codegen::Config& c, const std::string& prefix)
     : ctx_(std::make_unique<llvm::LLVMContext>()),
       module_(std::make_unique<llvm::Module>("rutter", *ctx_)),
@@ -95,6 +100,7 @@ void Emitter::beginKernel(const std::vector<int>& refs) {
   auto* type = llvm::FunctionType::get(b.getInt32Ty(), {ptrTy(), i64t, i64t, ptrTy()}, false);
   fn_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, *module_);
   fn_->addFnAttr("target-cpu", "x86-64");
+  fn_->addFnAttr("tune-cpu", tuningNames()[size_t(valueOr(config_, "tune", 0))]);
   fn_->addFnAttr("target-features", featureString(CpuFeatures(machine_.features)));
   std::string width = std::to_string(8 * std::max(vectorBytes_, 16));
   fn_->addFnAttr("prefer-vector-width", width);
@@ -307,10 +313,8 @@ codegen::KernelObject Emitter::finish() {
     llvm::raw_svector_ostream os(buffer);
     llvm::legacy::PassManager pm;
     pm.add(llvm::createTargetTransformInfoWrapperPass(tm_->getTargetIRAnalysis()));
-    if (valueOr(config_, "passes", 1)) {
-      pm.add(llvm::createEarlyCSEPass());
-      pm.add(llvm::createLICMPass());
-    }
+    if (valueOr(config_, "passes", 1)) pm.add(llvm::createEarlyCSEPass());
+    if (valueOr(config_, "hoist", 1)) pm.add(llvm::createLICMPass());
     RUTTER_CHECK(!tm_->addPassesToEmitFile(pm, os, nullptr, llvm::CodeGenFileType::ObjectFile),
                  "LLVM cannot write objects");
     pm.run(*module_);

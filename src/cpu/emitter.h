@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ namespace rutter::cpu {
 
 using llvm::Value;
 using Values = std::vector<Value*>;
+
+/// LLVM's names of processors that -codegen:tune schedules for; a configuration's "tune" is an index.
+std::span<const char* const> tuningNames();
 
 class Emitter {
  public:

@@ -264,19 +264,10 @@ Values emitPw(Emitter& e, const Problem& p, const PwProgram& prog, const PwEnv& 
 
 namespace {
 std::optional<std::string> typeRefused(DType t, const codegen::MachineProfile& m) {
-  switch (t) {
-    case DType::kF16:
-      if (!CpuFeatures(m.features).has(CpuFeature::kF16c)) return fmt::format("{} without F16C", ir::dtypeName(t));
-      return {};
-    case DType::kString:
-    case DType::kI4:
-    case DType::kF4:
-    case DType::kE8M0:
-    case DType::kF8E4M3:
-      return fmt::format("no kernels for {}", ir::dtypeName(t));
-    default:
-      return {};
-  }
+  // Which types have kernels at all is isCompilable's to say.
+  if (t == DType::kF16 && !CpuFeatures(m.features).has(CpuFeature::kF16c))
+    return fmt::format("{} without F16C", ir::dtypeName(t));
+  return {};
 }
 }  // namespace
 std::optional<std::string> pwRefuses(const Problem& p, const codegen::MachineProfile& m) {

@@ -125,6 +125,7 @@ void Context::resolve() {
       if (int hint = plan.threads_hint(); hint > 0)
         s.job.maxThreads = s.job.maxThreads ? std::min(s.job.maxThreads, hint) : hint;
       s.job.spinUs = plan.spin_us();
+      s.job.waitUs = plan.wait_us();
       s.job.scratchStride = l->scratch() ? engine_->scratchBytes() : 0;
     } else if (const auto* r = x.action_as_Reference()) {
       s.reference = r;

@@ -220,7 +220,7 @@ int32_t Pool::run(const Job& job) {
   }
   share(job_, 0, threads);
   auto finished = [&] { return pending_.load(std::memory_order_acquire) == 0; };
-  if (!spin(200, finished)) {
+  if (!spin(job.waitUs, finished)) {
     callerAsleep_.store(1);
     for (uint32_t left; (left = pending_.load()) != 0;) futexWait(pending_, left);
     callerAsleep_.store(0);

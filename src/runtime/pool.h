@@ -29,6 +29,7 @@ struct Job {
   Schedule schedule = Schedule::kContiguous;
   int maxThreads = 0;         ///< 0: no limit
   int spinUs = 50;            ///< how long a worker looks for the next launch before it sleeps, microseconds
+  int waitUs = 200;           ///< how long the caller looks for the workers' end before it sleeps, microseconds
   char* scratch = nullptr;    ///< one piece for each thread of the pool
   int64_t scratchStride = 0;  ///< bytes between pieces
 };

@@ -26,6 +26,7 @@ class Verifier {
     for (const fb::Instruction* x : each(p_.regions()->Get(0)->code())) instruction(*x, i++);
     names(p_.kernels(), "kernel");
     if (p_.spin_us() < 0 || p_.spin_us() > 1000000) bad("spin time of {} microseconds", p_.spin_us());
+    if (p_.wait_us() < 0 || p_.wait_us() > 1000000) bad("waiting time of {} microseconds", p_.wait_us());
     if (p_.threads_hint() < 0) bad("{} threads", p_.threads_hint());
     profiles();
   }

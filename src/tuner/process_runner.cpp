@@ -143,7 +143,7 @@ void ProcessRunner::timeKernels() {
   for (const LayerTime& l : baseline_.layers)
     if (!l.origins.empty() && total > 0) seconds[l.origins.front()] += o_.timeKernels * l.ms / total;
   o_.phase("kernels");
-  const double limit = 2 * o_.timeKernels + 20;
+  const double limit = 1.5 * o_.timeKernels + 5;
   try {
     const Answer a = request(FrameType::kTime, {{"seconds", seconds}, {"limit", limit}}, limit + 10);
     if (a.status == Status::kOk && a.body.value("status", "") == "ok") baseline_.timedRoute = a.body.value("route", "");

@@ -10,7 +10,7 @@ namespace rutter::test {
 TEST(NumericsClass, ExactValuesKeepBits) {
   const std::string isa = cpuInfo().features.covers(featuresOf(Isa::kAvx2)) ? "avx2" : "generic";
   int compared = 0;
-  for (unsigned seed = 40; seed < 46; seed++) {
+  for (unsigned seed = 40; seed < 60; seed++) {
     Net n;
     randomNet(n, seed, 9);
     compiler::KernelCache cache;
@@ -32,7 +32,7 @@ TEST(NumericsClass, ExactValuesKeepBits) {
       }
     }
   }
-  EXPECT_GT(compared, 100) << "hardly a value made another engine";
+  EXPECT_GT(compared, 400) << "hardly a value made another engine";
 }
 
 }  // namespace rutter::test

@@ -126,12 +126,18 @@ TEST(TimingCache, TimedRouteChoosesTheSameByHeuristics) {
     Timed a = buildAt(*n, level, planted);
     ASSERT_FALSE(a.decided.timedRoute.isDefault());
     Timed b = buildAt(*n, 3, nullptr, a.decided.timedRoute.print());
-    EXPECT_EQ(a.decided.decision.hash, b.decided.decision.hash) << a.decided.timedRoute.print();
-    for (size_t i = 0; i < a.decided.decision.layers.size(); i++) {
-      auto &x = a.decided.decision.layers[i], &y = b.decided.decision.layers[i];
-      EXPECT_EQ(x.config.print(), y.config.print())
-          << x.group.name << fmt::format("{}", fmt::join(x.group.origins, " "));
+    const auto &x = a.decided.decision.layers, &y = b.decided.decision.layers;
+    ASSERT_EQ(x.size(), y.size());
+    int compared = 0;
+    for (size_t i = 0; i < x.size(); i++) {
+      // A scope cannot tell two layers of one node apart: there the first one's choice counts for both.
+      const std::string& origin = x[i].group.origins.front();
+      if (std::count_if(x.begin(), x.end(), [&](auto& l) { return l.group.origins.front() == origin; }) > 1) continue;
+      EXPECT_EQ(x[i].kernelKey, y[i].kernelKey) << x[i].config.print() << "\n" << y[i].config.print();
+      EXPECT_EQ(x[i].lowering.serialize(), y[i].lowering.serialize()) << x[i].group.name;
+      compared++;
     }
+    EXPECT_GE(compared, 4) << a.decided.timedRoute.print();
   }
 }
 

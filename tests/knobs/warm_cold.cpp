@@ -25,7 +25,7 @@ TEST(KernelCache, WarmEqualsCold) {
   for (size_t i = 0; i < nets.size(); i++) randomNet(nets[i], unsigned(100 + i), 7);
   compiler::KernelCache warm;
   int hits = 0;
-  for (int k = 0; k < 40; k++) {
+  for (int k = 0; k < 200; k++) {
     const ir::Graph& g = *nets[rng() % nets.size()].graph;
     const std::string isa = rng() % 2 ? "generic" : "";
     const std::string route = randomRoute(rng, 6);
@@ -37,7 +37,7 @@ TEST(KernelCache, WarmEqualsCold) {
     ASSERT_TRUE(a.engine->bytes() == b.engine->bytes());
     EXPECT_EQ(a.result.decisionHash, b.result.decisionHash);
   }
-  EXPECT_GT(hits, 40) << "the warm cache was hardly used: nothing is shown";
+  EXPECT_GT(hits, 200) << "the warm cache was hardly used: nothing is shown";
 }
 
 namespace {
@@ -104,7 +104,7 @@ TEST(KernelCache, WarmEqualsColdInAnotherProcess) {
   std::unique_ptr<IBuilderConfig> config(builder->createBuilderConfig());
   std::mt19937 rng(20240612);
   std::set<std::string> engines;
-  for (int k = 0; k < 12; k++) {
+  for (int k = 0; k < 60; k++) {
     const std::string route = k ? randomRoute(rng, 8) : "";
     SCOPED_TRACE(fmt::format("round {} route '{}'", k, route));
     ASSERT_TRUE(config->setBuildRoute(route.c_str())) << recorder.take();
@@ -118,7 +118,7 @@ TEST(KernelCache, WarmEqualsColdInAnotherProcess) {
     ASSERT_TRUE(readWholeFile(file) == warm) << "of " << warm.size() << " bytes";
     engines.insert(warm);
   }
-  EXPECT_GT(engines.size(), 8u) << "the routes hardly differ: nothing is shown";
+  EXPECT_GT(engines.size(), 40u) << "the routes hardly differ: nothing is shown";
   std::filesystem::remove_all(dir);
 }
 

@@ -35,6 +35,8 @@ std::vector<Witness> codegenWitnesses() {
   w.push_back({"-codegen:align_loops", "16", "64", gemm(), config("MatMul", "align_loops"), "16", "64"});
   w.push_back({"-codegen:align_function", "64", "256", gemm(), config("MatMul", "align_function"), "64", "256"});
   w.push_back({"-codegen:passes", "on", "off", gemm(), config("MatMul", "passes"), "1", "0"});
+  w.push_back({"-codegen:hoist", "on", "off", gemm(), config("MatMul", "hoist"), "1", "0"});
+  w.push_back({"-codegen:tune", "znver3", "skylake-avx512", gemm(), config("MatMul", "tune"), "3", "1"});
   // With 16 registers the allocator has something to choose.
   w.push_back({"-codegen:opt", "2", "3",
                [](Net& n) {

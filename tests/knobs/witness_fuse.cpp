@@ -167,6 +167,8 @@ std::vector<Witness> fuseWitnesses() {
       "-threads:serial_below", "0", "2097152", [](const fb::LaunchT& l) { return int64_t(l.max_threads); }, "0", "1");
   w.push_back({"-threads:spin_us", "50", "2000", [](Net& n) { n.output(n.op("Tanh", {n.input("x", {8})})); },
                [](const Built& b) { return std::to_string(b.plan().spin_us); }, "50", "2000"});
+  w.push_back({"-threads:wait_us", "0", "2000", [](Net& n) { n.output(n.op("Tanh", {n.input("x", {8})})); },
+               [](const Built& b) { return std::to_string(b.plan().wait_us); }, "0", "2000"});
   return w;
 }
 

@@ -97,6 +97,41 @@ TEST_F(ProcessTest, TunesAndSavesTheWinner) {
   EXPECT_EQ(readCacheHeader(dir_ + "/cache.jsonl").expression, kExample);
 }
 
+TEST_F(ProcessTest, TuneBeginsWithWhatTimingKernelsFound) {
+  struct Listener : TuneListener {
+    std::vector<std::string> phases;
+    void onProgress(const Progress& p) override { phases.push_back(p.phase); }
+  } listener;
+  Json j = exampleWorld();
+  j["timed_route"] = "-tile@l=16 -unroll@l=2";
+  TuneOptions o = options(j, "", SearchKind::kTune);
+  o.maxCandidates = 3;
+  tune(o, listener);
+  const Recorded r(readJournal(dir_ + "/cache.jsonl.journal"));
+  EXPECT_EQ(r.baseline->timedRoute, "-tile@l=16 -unroll@l=2");
+  for (const auto& [route, c] : r.candidates)
+    if (c.iter == 0) EXPECT_EQ(route, "-tile@l=16 -unroll@l=2");
+  EXPECT_EQ(std::count(listener.phases.begin(), listener.phases.end(), "kernels"), 1);
+  o = options(j);  // an expression is searched as it is
+  tune(o, silent_);
+  EXPECT_EQ(Recorded(readJournal(dir_ + "/cache.jsonl.journal")).baseline->timedRoute, "");
+}
+
+// Whatever happens to the process that times kernels: the search does without what it would have said.
+TEST_F(ProcessTest, TimingKernelsMayFail) {
+  for (const char* how : {"crash", "error", "hang"}) {
+    Json j = exampleWorld();
+    j["timed_route"] = how;
+    TuneOptions o = options(j, "", SearchKind::kTune);
+    o.maxCandidates = 3;
+    o.budgetSeconds = 20;
+    tune(o, silent_);
+    const Recorded r(readJournal(dir_ + "/cache.jsonl.journal"));
+    EXPECT_EQ(r.baseline->timedRoute, "") << how;
+    EXPECT_EQ(r.candidates.size(), 3u) << how;
+  }
+}
+
 TEST_F(ProcessTest, ABytesModelTravels) {
   TuneOptions o = options(exampleWorld());
   o.model.bytes = exampleWorld().dump();

@@ -139,6 +139,16 @@ class SyntheticBackend : public Backend {
     for (int i = 0; i < kElements; i++) y.as<float>()[i] = 2 * x[i] + 1;
     return {{"y", y}};
   }
+  std::string timedRoute(const std::map<std::string, double>& seconds) override {
+    const std::string says = world_->json.value("timed_route", "");
+    if (says == "crash") raise(SIGSEGV);
+    if (says == "error") throw UserError("this machine lacks AVX-1024");
+    if (says == "hang")
+      for (;;) pause();
+    for (const auto& [layer, ms] : world_->json.at("layers").items())
+      if (!(seconds.at(layer) > 0)) throw UserError("no time for layer {}", layer);
+    return says;
+  }
   Built build(const std::string& route, const std::string& path) override {
     const std::string fault = world_->fault(route);
     if (fault == "crash_build") raise(SIGSEGV);

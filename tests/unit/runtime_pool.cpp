@@ -101,6 +101,7 @@ TEST(Pool, ConcurrentCallersAllGetTheirAnswers) {
         Counting c(97, i % 10 == 9 ? i % 97 : -1);
         c.job.schedule = Schedule(i % 3);
         c.job.spinUs = i % 50 == 0 ? 0 : 20;
+        c.job.waitUs = i % 3 * 20;
         Pool::Turn turn(pool);
         int32_t want = i % 10 == 9 ? 7 : 0;
         wrong += pool.run(c.job) != want;

@@ -1,7 +1,9 @@
 // Builds an engine and times it: rutter_model MODEL [--shape=name:1x3x320x320]... [--route=R] [--threads=N] [--isa=I]
-// [--runs=N] [--layers] [--check] [--save=F] [--serve]. Layers are printed by time; --check compares with the oracle;
-// --serve then reads numbers of runs from standard input and answers each with a line of milliseconds (bench/peers.py).
-#include <fmt/format.h>
+// [--runs=N] [--layers] [--check] [--save=F] [--dump[=PASS]] [--serve]. Layers are printed by time; --check compares
+// with the oracle; --dump prints the graph as the passes get it and after each of them, --dump=PASS before and after
+// that one, and builds nothing; --serve then reads numbers of runs from standard input and answers each with a line of
+// milliseconds (bench/peers.py).
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -10,11 +12,13 @@
 #include <fstream>
 #include <iostream>
 #include <numeric>
+#include <optional>
 #include <random>
 
 #include "compiler/compile.h"
 #include "knobs/registry.h"
 #include "ops/op.h"
+#include "passes/pass.h"
 #include "runtime/context.h"
 #include "runtime/engine.h"
 
@@ -50,10 +54,33 @@ ir::Tensor makeInput(const std::string& name, ir::DType t, const std::vector<int
   }
   return x;
 }
+// The graph through the passes; of one pass, if `only` names it.
+void dump(const frontend::Model& model, compiler::BuildOptions o, const std::string& only) {
+  const auto list = passes::pipeline();
+  if (!only.empty() && std::none_of(list.begin(), list.end(), [&](auto& p) { return p.name == only; })) {
+    std::vector<std::string> names;
+    for (const auto& p : list) names.push_back(p.name);
+    throw UserError("no pass is called '{}'; there are {}", only, fmt::join(names, ", "));
+  }
+  std::string before;
+  o.dumpPass = [&](std::string_view pass, const ir::Graph& g) {
+    std::string after = g.print();
+    if (only.empty() || pass == only) {
+      if (!only.empty()) fmt::print("== before {}\n{}", pass, before);
+      if (after == before)
+        fmt::print("== {} changes nothing\n", pass);
+      else
+        fmt::print("== {}{}\n{}", pass == "input" ? "" : "after ", pass, after);
+    }
+    before = std::move(after);
+  };
+  compiler::decideModel(model, o);
+}
 int run(int argc, char** argv) {
   std::string path, routeText, isa, save;
   int threads = 1, runs = 20;
   bool layers = false, check = false, serve = false;
+  std::optional<std::string> dumped;
   passes::Profile profile;
   for (int i = 1; i < argc; i++) {
     std::string a = argv[i];
@@ -72,6 +99,10 @@ int run(int argc, char** argv) {
       isa = value();
     else if (a.rfind("--save=", 0) == 0)
       save = value();
+    else if (a == "--dump")
+      dumped = "";
+    else if (a.rfind("--dump=", 0) == 0)
+      dumped = value();
     else if (a == "--layers")
       layers = true;
     else if (a == "--check")
@@ -89,6 +120,7 @@ int run(int argc, char** argv) {
   o.profiles = {profile};
   o.threads = threads;
   o.isa = isa;
+  if (dumped) return dump(model, o, *dumped), 0;
   compiler::KernelCache cache;
   auto built = compiler::buildEngine(model, o, cache);
   double t2 = now();

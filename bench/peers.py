@@ -3,11 +3,12 @@
 
 peers.py [--threads=1,2] [--rounds=N] [--seconds=S] [--model=name]... [--rutter=build/bin/rutter_model] [--route=R]
 
-Models come from the cache that scripts/models fills (.cache/models or $RUTTER_MODELS); the exported ones are used if they
-are there. Each runtime lives in a process of its own, which sleeps while another is timed; blocks alternate in random
-order, with a pause between them because peers' threads spin after a run. The first run of a block is dropped. A ratio is
-peer's time / Rutter's time of the same round: the median over rounds, with a bootstrap 95 % interval. The last column
-is against the faster peer; the goal is 0.6 (or within 0.3 ms)."""
+Models come from the cache that scripts/models fills (.cache/models or $RUTTER_MODELS); resnet50, mobilenet_v3_large and
+bert_base_s128 are put there by scripts/export_models.py, which needs PyTorch, and are used if they are there. Each
+runtime lives in a process of its own, which sleeps while another is timed; blocks alternate in random order, with a
+pause between them because peers' threads spin after a run. The first run of a block is dropped. A ratio is peer's time
+/ Rutter's time of the same round: the median over rounds, with a bootstrap 95 % interval. The last column is against
+the faster peer; the goal is 0.6 (or within 0.3 ms)."""
 import argparse
 import os
 import random

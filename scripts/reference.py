@@ -4,13 +4,14 @@ model of the list that is in the cache.
 
 Written to <cache>/reference/<name>/: manifest.json and raw little-endian tensors. Three sets at the model's usual shapes:
 two random ones (floats in [-1, 1], indices within their table, masks of ones first) and one that looks like real data;
-then, for models with open dims, sets at other shapes ("extra")."""
+then, for models with open dims, sets at other shapes ("extra"). Prints each model's node count and sha256, the log of CI."""
 import hashlib
 import json
 import os
 import sys
 
 import numpy as np
+import onnx
 import onnxruntime
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -139,7 +140,7 @@ def record(name):
         with open(manifest) as f:
             old = json.load(f)
         if all(old.get(k) == v for k, v in mark.items()):
-            return manifest
+            return old
     except (OSError, ValueError):
         pass
     os.makedirs(folder, exist_ok=True)
@@ -165,9 +166,10 @@ def record(name):
                 sys.exit("reference.py: {}: output {} of set {} is not finite".format(name, n, i))
         sets.append({"kind": kind, "inputs": save("in", i, inputs.items()), "outputs": save("out", i, zip(names, outputs))})
     with open(manifest + ".part", "w") as f:
-        json.dump(dict(mark, model=name, sets=sets), f, indent=1)
+        made = dict(mark, model=name, sets=sets)
+        json.dump(made, f, indent=1)
     os.replace(manifest + ".part", manifest)
-    return manifest
+    return made
 
 
 def main(names):
@@ -177,7 +179,8 @@ def main(names):
     for name in names or [n for n in SETS if os.path.exists(os.path.join(CACHE, n + ".onnx"))]:
         if not os.path.exists(os.path.join(CACHE, name + ".onnx")):
             sys.exit("reference.py: {}.onnx is not in {}: run scripts/models or scripts/make_models.py".format(name, CACHE))
-        print(record(name))
+        nodes = len(onnx.load(os.path.join(CACHE, name + ".onnx"), load_external_data=False).graph.node)
+        print("{}: {} nodes, sha256 {}".format(name, nodes, record(name)["sha256"]), flush=True)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,13 @@ inline std::string modelPath(const std::string& name) {
   return cacheFolder() + "/" + name + ".onnx";
 }
 
+/// Of the model that the recorded answers belong to.
+inline std::string sha256Of(const std::string& name) {
+  std::ifstream f(cacheFolder() + "/reference/" + name + "/manifest.json");
+  if (!f) throw std::runtime_error("no references of " + name);
+  return nlohmann::json::parse(f).at("sha256");
+}
+
 struct NamedTensor {
   std::string name;
   ir::Tensor tensor;

@@ -32,6 +32,12 @@ class ITensor {
   virtual uint32_t getAllowedFormats() const noexcept = 0;
   virtual char const* getDimensionName(int32_t index) const noexcept = 0;  ///< the symbol of a dynamic extent, or null
   virtual ~ITensor() = default;
+  // since version 3 of the headers
+  /// Inputs only: names a dynamic extent. Extents of one name, of one input or of several, are equal at run time, and a
+  /// build makes use of it. Null or "": the extent is free again. \return false, with the reason reported, if the
+  /// extent is static or missing, or the name is something else than up to 200 letters, digits, '_' and '.' that begin
+  /// with a letter or '_'; the old name stays. A network with extents that were named cannot be tuned yet.
+  virtual bool setDimensionName(int32_t index, char const* name) noexcept = 0;
 };
 
 /// A node of a network.
@@ -75,6 +81,19 @@ class IOptimizationProfile {
                              OptProfileSelector select) const noexcept = 0;  ///< nbDims -1 if not set
   virtual bool isValid() const noexcept = 0;  ///< every input has all three, and min <= opt <= max
   virtual ~IOptimizationProfile() = default;
+  // since version 3 of the headers
+  /// Ranges of the values of a shape input: false (kUNSUPPORTED_STATE), since this version builds no engine that has
+  /// one.
+  virtual bool setShapeValuesV2(char const* inputName, OptProfileSelector select, int64_t const* values,
+                                int32_t nbValues) noexcept = 0;
+  virtual int32_t getNbShapeValues(char const* inputName) const noexcept = 0;  ///< -1: none are set
+  /// Null: none are set.
+  virtual int64_t const* getShapeValuesV2(char const* inputName, OptProfileSelector select) const noexcept = 0;
+  /// Share of the device's free memory that the profile may use beyond what it needs, 0 to 1. An engine on a CPU uses
+  /// what it needs, whatever is free: \return true for 1, which is the default; false for another share
+  /// (kUNSUPPORTED_STATE) or no share at all (kINVALID_ARGUMENT). IBuilderConfig::setMemoryPoolLimit bounds the need.
+  virtual bool setExtraMemoryTarget(float target) noexcept = 0;
+  virtual float getExtraMemoryTarget() const noexcept = 0;  ///< 1
 };
 
 /// Watches a build. Implemented by the program; called from the building thread.
@@ -103,13 +122,28 @@ class ITimingCache {
   virtual ~ITimingCache() = default;
 };
 
-enum class MemoryPoolType : int32_t { kWORKSPACE = 0 };
+enum class MemoryPoolType : int32_t {
+  kWORKSPACE = 0,             ///< activations and scratch
+  kTACTIC_SHARED_MEMORY = 5,  ///< of GPUs: none on a CPU, and a limit for it is kUNSUPPORTED_STATE
+};
+/// Flags that this version cannot honour are reported as kUNSUPPORTED_STATE when they are set, and stay clear.
 enum class BuilderFlag : int32_t {
   kDEBUG = 0,          ///< checks the graph after every pass
   kSTRICT_ROUTES = 1,  ///< a wish of the route that no layer takes, or a scope that matches nothing, fails the build
   kDISABLE_TIMING_CACHE = 2,        ///< levels 4 and 5: every time is measured, none is kept
   kERROR_ON_TIMING_CACHE_MISS = 3,  ///< levels 4 and 5: a time that the cache lacks fails the build
   kDISABLE_COMPILATION_CACHE = 4,   ///< kernels of earlier builds are not taken over
+  // since version 3 of the headers
+  kTF32 = 5,  ///< on at first: permits TF32 in fp32 maths, which no CPU has; engines are the same without it
+  /// NaN and infinity are kept as IEEE 754 and ONNX say. So they are without it: no pass or tactic assumes their
+  /// absence.
+  kSTRICT_NANS = 6,
+  kGPU_FALLBACK = 7,            ///< of accelerators that leave layers to a GPU: cannot be set
+  kREFIT = 8,                   ///< weights that can be changed later: cannot be set yet
+  kSPARSE_WEIGHTS = 9,          ///< kernels for structured sparsity: cannot be set
+  kVERSION_COMPATIBLE = 10,     ///< engines for other versions of Rutter: cannot be set yet
+  kSTRIP_PLAN = 11,             ///< engines without their weights: cannot be set yet
+  kEDITABLE_TIMING_CACHE = 12,  ///< timing caches whose entries can be asked for and changed: cannot be set yet
 };
 
 /// How to build.
@@ -125,11 +159,11 @@ class IBuilderConfig {
   virtual void setFlag(BuilderFlag flag) noexcept = 0;
   virtual void clearFlag(BuilderFlag flag) noexcept = 0;
   virtual bool getFlag(BuilderFlag flag) const noexcept = 0;
-  virtual void setFlags(uint32_t flags) noexcept = 0;
+  virtual void setFlags(uint32_t flags) noexcept = 0;  ///< bits 1 << BuilderFlag; those that cannot be set stay clear
   virtual uint32_t getFlags() const noexcept = 0;
   /// Most bytes of activations and scratch an engine may need at its profiles' maximum; a build above it fails.
   virtual void setMemoryPoolLimit(MemoryPoolType pool, std::size_t bytes) noexcept = 0;
-  virtual std::size_t getMemoryPoolLimit(MemoryPoolType pool) const noexcept = 0;
+  virtual std::size_t getMemoryPoolLimit(MemoryPoolType pool) const noexcept = 0;  ///< 0 for pools of GPUs
   /// \return the profile's index, or -1 if it is not valid.
   virtual int32_t addOptimizationProfile(IOptimizationProfile const* profile) noexcept = 0;
   virtual int32_t getNbOptimizationProfiles() const noexcept = 0;
@@ -210,6 +244,22 @@ class IParserError {
 
  protected:
   virtual ~IParserError() = default;
+
+ public:
+  // since version 3 of the headers
+  /// Where Rutter reported the error: a source file of its own, the line, and the method of IParser that was called.
+  virtual char const* file() const noexcept = 0;
+  virtual int32_t line() const noexcept = 0;
+  virtual char const* func() const noexcept = 0;
+};
+
+/// How to parse. Flags that this version cannot honour are reported as kUNSUPPORTED_STATE.
+enum class OnnxParserFlag : int32_t {
+  kNATIVE_INSTANCENORM = 0,                           ///< on, and cannot be cleared: no operator is left to a plugin
+  kENABLE_UINT8_AND_ASYMMETRIC_QUANTIZATION_DLA = 1,  ///< of an accelerator: cannot be set
+  kREPORT_CAPABILITY_DLA = 2,                         ///< of an accelerator: cannot be set
+  kENABLE_PLUGIN_OVERRIDE = 3,                        ///< there are no plugins: cannot be set
+  kADJUST_FOR_DLA = 4,                                ///< of an accelerator: cannot be set
 };
 
 /// Fills a network from an ONNX model.
@@ -228,6 +278,20 @@ class IParser {
   virtual IParserError const* getError(int32_t index) const noexcept = 0;
   virtual void clearErrors() noexcept = 0;
   virtual ~IParser() = default;
+  // since version 3 of the headers
+  /// \return false, with the reason reported, if the flag cannot be set.
+  virtual bool setFlag(OnnxParserFlag flag) noexcept = 0;
+  virtual bool clearFlag(OnnxParserFlag flag) noexcept = 0;  ///< \return false, reported, if it cannot be cleared
+  virtual bool getFlag(OnnxParserFlag flag) const noexcept = 0;
+  /// What the last supportsModelV2 found: the nodes in an order in which they can run, cut wherever operators that are
+  /// supported and operators that are not meet. 0 before that, and for a model that cannot be read for another reason.
+  virtual int64_t getNbSubgraphs() const noexcept = 0;
+  /// Whether all operators of its nodes, functions and nested graphs included, are supported. \return false, reported,
+  /// if there is no such subgraph.
+  virtual bool isSubgraphSupported(int64_t index) noexcept = 0;
+  /// Indices of its nodes in the model's graph; valid until the next supportsModelV2. \return null, reported, with a
+  /// length of 0, if there is no such subgraph.
+  virtual int64_t const* getSubgraphNodes(int64_t index, int64_t& subgraphLength) noexcept = 0;
 };
 
 }  // namespace onnx

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 /// Version of these headers' interfaces: factories refuse a program that was compiled against a newer one.
-#define RUTTER_API_VERSION 2
+#define RUTTER_API_VERSION 3
 
 namespace rutter {
 

@@ -39,12 +39,60 @@ bool OptimizationProfile::isValid() const noexcept {
   }
   return true;
 }
+bool OptimizationProfile::setShapeValuesV2(char const* name, OptProfileSelector, int64_t const*, int32_t) noexcept {
+  return reporter_.guard(false, [&]() -> bool {
+    throw CodedError(ErrorCode::kUNSUPPORTED_STATE,
+                     fmt::format("shape values for '{}': this version builds no engines whose shapes depend on the "
+                                 "values of an input",
+                                 name ? name : ""));
+  });
+}
+bool OptimizationProfile::setExtraMemoryTarget(float target) noexcept {
+  return reporter_.guard(false, [&] {
+    if (!(target >= 0 && target <= 1)) throw UserError("extra memory target {}: it is a share, 0 to 1", target);
+    if (target < 1)
+      throw CodedError(ErrorCode::kUNSUPPORTED_STATE,
+                       fmt::format("extra memory target {}: an engine on a CPU uses what it needs whatever is free; "
+                                   "bound that by the workspace limit",
+                                   target));
+    return true;
+  });
+}
 passes::Profile OptimizationProfile::profile() const {
   passes::Profile p;
   for (auto& [name, m] : shapes_)
     p[name] = {m.at(OptProfileSelector::kMIN), m.at(OptProfileSelector::kOPT), m.at(OptProfileSelector::kMAX)};
   return p;
 }
+
+namespace {
+// Why a flag cannot be set; null if it can.
+const char* refusal(BuilderFlag f) {
+  switch (f) {
+    case BuilderFlag::kDEBUG:
+    case BuilderFlag::kSTRICT_ROUTES:
+    case BuilderFlag::kDISABLE_TIMING_CACHE:
+    case BuilderFlag::kERROR_ON_TIMING_CACHE_MISS:
+    case BuilderFlag::kDISABLE_COMPILATION_CACHE:
+    case BuilderFlag::kTF32:
+    case BuilderFlag::kSTRICT_NANS:
+      return nullptr;
+    case BuilderFlag::kGPU_FALLBACK:
+      return "kGPU_FALLBACK: a CPU runs all layers itself and leaves none to a GPU";
+    case BuilderFlag::kREFIT:
+      return "kREFIT: this version builds no refittable engines";
+    case BuilderFlag::kSPARSE_WEIGHTS:
+      return "kSPARSE_WEIGHTS: there are no kernels for structured sparsity";
+    case BuilderFlag::kVERSION_COMPATIBLE:
+      return "kVERSION_COMPATIBLE: engines of this version run on this version only";
+    case BuilderFlag::kSTRIP_PLAN:
+      return "kSTRIP_PLAN: this version builds no engines without their weights";
+    case BuilderFlag::kEDITABLE_TIMING_CACHE:
+      return "kEDITABLE_TIMING_CACHE: entries of timing caches cannot be asked for or changed in this version";
+  }
+  return "there is no such builder flag";
+}
+}  // namespace
 
 BuilderConfig::BuilderConfig(const Reporter& reporter) : reporter_(reporter), database_(knobs::allBuildRoutesJson()) {}
 bool BuilderConfig::setBuildRoute(char const* route) noexcept {
@@ -55,6 +103,25 @@ bool BuilderConfig::setBuildRoute(char const* route) noexcept {
     route_ = std::move(r);
     return true;
   });
+}
+void BuilderConfig::setFlag(BuilderFlag f) noexcept {
+  if (const char* why = refusal(f))
+    reporter_.report(ErrorCode::kUNSUPPORTED_STATE, why);
+  else
+    flags_ |= bit(f);
+}
+void BuilderConfig::setFlags(uint32_t flags) noexcept {
+  flags_ = 0;
+  for (int32_t f = 0; f < 32; f++)
+    if (flags >> f & 1) setFlag(BuilderFlag(f));
+}
+void BuilderConfig::setMemoryPoolLimit(MemoryPoolType pool, std::size_t bytes) noexcept {
+  if (pool == MemoryPoolType::kWORKSPACE)
+    workspace_ = bytes;
+  else
+    reporter_.report(ErrorCode::kUNSUPPORTED_STATE, pool == MemoryPoolType::kTACTIC_SHARED_MEMORY
+                                                        ? "kTACTIC_SHARED_MEMORY: a CPU has no such memory"
+                                                        : "there is no such memory pool");
 }
 int32_t BuilderConfig::addOptimizationProfile(IOptimizationProfile const* profile) noexcept {
   return reporter_.guard(int32_t(-1), [&] {
@@ -87,7 +154,7 @@ void BuilderConfig::reset() noexcept {
     routeText_.clear();
     target_ = "cpu";
     isa_.clear();
-    flags_ = 0;
+    flags_ = kDefaultFlags;
     workspace_ = SIZE_MAX;
     profiles_.clear();
     verbosity_ = ProfilingVerbosity::kLAYER_NAMES_ONLY;

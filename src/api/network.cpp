@@ -2,8 +2,19 @@
 #include <nlohmann/json.hpp>
 
 #include "api/objects.h"
+#include "onnx/file.h"
 
 namespace rutter::api {
+namespace {
+bool isLetter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+// What symbols of extents look like within expressions.
+bool isSymbolName(const std::string& s) {
+  return !s.empty() && s.size() <= 200 && isLetter(s[0]) &&
+         std::all_of(s.begin(), s.end(), [](char c) { return isLetter(c) || (c >= '0' && c <= '9') || c == '.'; });
+}
+}  // namespace
 
 bool Tensor::setName(char const* name) noexcept {
   return network_.reporter().guard(false, [&] {
@@ -72,6 +83,32 @@ char const* Tensor::getDimensionName(int32_t index) const noexcept {
   });
 }
 
+bool Tensor::setDimensionName(int32_t index, char const* name) noexcept {
+  return network_.reporter().guard(false, [&] {
+    if (!isNetworkInput()) throw UserError("tensor '{}' is no input: only inputs' extents are named", value_->name);
+    ir::Type& t = value_->type;
+    if (!t.known || index < 0 || size_t(index) >= t.rank())
+      throw UserError("input '{}' has no axis {}: its shape is {}", value_->name, index,
+                      t.known ? ir::toString(t.dims) : "not in the model");
+    ir::Dim& d = t.dims[size_t(index)];
+    if (d.isConstant())
+      throw UserError("axis {} of input '{}' is {}: only dynamic extents have names", index, value_->name, d.value());
+    const std::string text = name ? name : "";
+    if (text.empty()) {
+      d = ir::Dim::symbol(network_.unusedSymbol(fmt::format("{}_{}", value_->name, index)));
+    } else {
+      if (!isSymbolName(text))
+        throw UserError(
+            "'{}' cannot name axis {} of input '{}': up to 200 letters, digits, '_' and '.' can, and the first is a "
+            "letter or '_'",
+            frontend::shown(text), index, value_->name);
+      d = ir::Dim::symbol(text);
+    }
+    network_.graph()->symbols.try_emplace(*d.asSymbol());
+    return true;
+  });
+}
+
 ITensor* Layer::getInput(int32_t i) const noexcept {
   return i >= 0 && size_t(i) < node_->inputs.size() && node_->inputs[size_t(i)]
              ? network_.tensor(node_->inputs[size_t(i)])
@@ -131,6 +168,21 @@ void Network::take(frontend::Model model, Source source) {
   if (!name_.empty()) graph()->name = name_;
   for (auto& n : graph()->top().nodes) layers_.push_back(std::make_unique<Layer>(*this, n.get()));
 }
+std::string Network::unusedSymbol(const std::string& wish) const {
+  std::string base;
+  for (char c : wish) base += isSymbolName("_" + std::string(1, c)) ? c : '_';
+  if (!isLetter(base[0])) base = "_" + base;
+  base = base.substr(0, 200);
+  const auto taken = [&](const std::string& s) {
+    for (const ir::Value* v : graph()->top().inputs)
+      for (const ir::Dim& d : v->type.dims)
+        if (d.asSymbol() == s) return true;
+    return false;
+  };
+  std::string s = base;
+  for (int i = 1; taken(s); i++) s = fmt::format("{}.{}", base, i);
+  return s;
+}
 std::string Network::edits() const {
   nlohmann::ordered_json e = nlohmann::ordered_json::object();
   const auto& inputs = graph()->top().inputs;
@@ -141,6 +193,12 @@ std::string Network::edits() const {
     for (const ir::Dim& d : inputs[i]->type.dims) dims.push_back(d.isConstant() ? d.value() : -1);
     list.push_back({{"name", inputs[i]->name}, {"dims", dims}});
     changed |= inputs[i]->name != inputsRead_[i].first || inputs[i]->type.dims != inputsRead_[i].second;
+    for (size_t a = 0; a < dims.size(); a++)
+      if (dims[a] < 0 && inputs[i]->type.dims[a] != inputsRead_[i].second[a])
+        throw CodedError(ErrorCode::kUNSUPPORTED_STATE,
+                         fmt::format("axis {} of input '{}' was named '{}': a network with extents that were named "
+                                     "cannot be tuned yet",
+                                     a, inputs[i]->name, inputs[i]->type.dims[a].text()));
   }
   if (changed) e["inputs"] = list;
   if (graph()->top().outputs != outputsRead_) {

@@ -29,6 +29,7 @@ class Tensor final : public ITensor {
   bool setAllowedFormats(uint32_t formats) noexcept override;
   uint32_t getAllowedFormats() const noexcept override { return formats_; }
   char const* getDimensionName(int32_t index) const noexcept override;
+  bool setDimensionName(int32_t index, char const* name) noexcept override;
   ir::Value* value() const { return value_; }
 
  private:
@@ -79,7 +80,10 @@ class Network final : public INetworkDefinition {
   void take(frontend::Model model, Source source);
   const Source& source() const { return source_; }
   /// What was changed since, for processes that read the source again: see TuneOptions::model. "" if nothing was.
+  /// CodedError if extents were named.
   std::string edits() const;
+  /// A name for an extent that no extent of an input has, like `wish`.
+  std::string unusedSymbol(const std::string& wish) const;
   ITensor* tensor(ir::Value* v) const noexcept;  ///< null, and reported, if memory is out
   ir::Graph* graph() const { return model_.graph.get(); }
   const frontend::Model& model() const { return model_; }
@@ -104,6 +108,12 @@ class OptimizationProfile final : public IOptimizationProfile {
   bool setDimensions(char const* name, OptProfileSelector select, Dims const& dims) noexcept override;
   Dims getDimensions(char const* name, OptProfileSelector select) const noexcept override;
   bool isValid() const noexcept override;
+  bool setShapeValuesV2(char const* name, OptProfileSelector select, int64_t const* values,
+                        int32_t n) noexcept override;
+  int32_t getNbShapeValues(char const*) const noexcept override { return -1; }
+  int64_t const* getShapeValuesV2(char const*, OptProfileSelector) const noexcept override { return nullptr; }
+  bool setExtraMemoryTarget(float target) noexcept override;
+  float getExtraMemoryTarget() const noexcept override { return 1; }
   passes::Profile profile() const;  ///< of a valid one
 
  private:
@@ -133,13 +143,15 @@ class BuilderConfig final : public IBuilderConfig {
   bool setBuildRoute(char const* route) noexcept override;
   char const* getBuildRoute() const noexcept override { return routeText_.c_str(); }
   char const* getAllBuildRoutes() const noexcept override { return database_.c_str(); }
-  void setFlag(BuilderFlag f) noexcept override { flags_ |= 1u << int(f); }
-  void clearFlag(BuilderFlag f) noexcept override { flags_ &= ~(1u << int(f)); }
-  bool getFlag(BuilderFlag f) const noexcept override { return flags_ >> int(f) & 1; }
-  void setFlags(uint32_t flags) noexcept override { flags_ = flags; }
+  void setFlag(BuilderFlag f) noexcept override;
+  void clearFlag(BuilderFlag f) noexcept override { flags_ &= ~bit(f); }
+  bool getFlag(BuilderFlag f) const noexcept override { return flags_ & bit(f); }
+  void setFlags(uint32_t flags) noexcept override;
   uint32_t getFlags() const noexcept override { return flags_; }
-  void setMemoryPoolLimit(MemoryPoolType, std::size_t bytes) noexcept override { workspace_ = bytes; }
-  std::size_t getMemoryPoolLimit(MemoryPoolType) const noexcept override { return workspace_; }
+  void setMemoryPoolLimit(MemoryPoolType pool, std::size_t bytes) noexcept override;
+  std::size_t getMemoryPoolLimit(MemoryPoolType pool) const noexcept override {
+    return pool == MemoryPoolType::kWORKSPACE ? workspace_ : 0;
+  }
   int32_t addOptimizationProfile(IOptimizationProfile const* profile) noexcept override;
   int32_t getNbOptimizationProfiles() const noexcept override { return int32_t(profiles_.size()); }
   void setProfilingVerbosity(ProfilingVerbosity v) noexcept override { verbosity_ = v; }
@@ -167,10 +179,13 @@ class BuilderConfig final : public IBuilderConfig {
   const std::vector<passes::Profile>& profiles() const { return profiles_; }
 
  private:
+  /// Of a flag that there is not: none.
+  static constexpr uint32_t bit(BuilderFlag f) { return uint32_t(f) < 32 ? 1u << uint32_t(f) : 0; }
+  static constexpr uint32_t kDefaultFlags = 1u << uint32_t(BuilderFlag::kTF32);
   Reporter reporter_;
   knobs::Route route_;
   std::string routeText_, database_, target_ = "cpu", isa_;
-  uint32_t flags_ = 0;
+  uint32_t flags_ = kDefaultFlags;
   std::size_t workspace_ = SIZE_MAX;
   std::vector<passes::Profile> profiles_;
   ProfilingVerbosity verbosity_ = ProfilingVerbosity::kLAYER_NAMES_ONLY;

@@ -8,17 +8,32 @@
 namespace rutter::api {
 namespace {
 
+// A place in the parser's own source.
+struct Place {
+  const char* func;
+  int32_t line;
+};
+
 class ParserError final : public onnx::IParserError {
  public:
-  ParserError(ErrorCode code, std::string desc, int32_t node = -1, std::string name = "", std::string op = "")
-      : code_(code), desc_(std::move(desc)), node_(node), name_(std::move(name)), op_(std::move(op)) {}
+  ParserError(const Place& at, ErrorCode code, std::string desc, int32_t node = -1, std::string name = "",
+              std::string op = "")
+      : at_(at), code_(code), desc_(std::move(desc)), node_(node), name_(std::move(name)), op_(std::move(op)) {}
   ErrorCode code() const noexcept override { return code_; }
   char const* desc() const noexcept override { return desc_.c_str(); }
   int32_t node() const noexcept override { return node_; }
   char const* nodeName() const noexcept override { return name_.c_str(); }
   char const* nodeOperator() const noexcept override { return op_.c_str(); }
+  char const* file() const noexcept override {  // from the project's root on
+    constexpr std::string_view kPath = __FILE__;
+    constexpr size_t kRoot = kPath.rfind("src/");
+    return kPath.data() + (kRoot == kPath.npos ? 0 : kRoot);
+  }
+  int32_t line() const noexcept override { return at_.line; }
+  char const* func() const noexcept override { return at_.func; }
 
  private:
+  Place at_;
   ErrorCode code_;
   std::string desc_;
   int32_t node_;
@@ -51,7 +66,17 @@ class Parser final : public onnx::IParser {
     });
   }
   bool supportsModelV2(void const* data, std::size_t size, char const* path) noexcept override {
-    return attempt([&] { import(data, size, path); });
+    subgraphs_.clear();
+    return attempt([&] {
+      std::exception_ptr unsupported;
+      try {
+        import(data, size, path);
+      } catch (const frontend::UnsupportedOperators&) {
+        unsupported = std::current_exception();
+      }
+      subgraphs_ = frontend::nodesBySupport({static_cast<const std::byte*>(data), size});
+      if (unsupported) std::rethrow_exception(unsupported);
+    });
   }
   bool supportsOperator(char const* name) const noexcept override {
     return reporter_.guard(false, [&] { return name && ops::findOp("", name); });
@@ -61,8 +86,42 @@ class Parser final : public onnx::IParser {
     return i >= 0 && i < getNbErrors() ? errors_[size_t(i)].get() : nullptr;
   }
   void clearErrors() noexcept override { errors_.clear(); }
+  bool setFlag(onnx::OnnxParserFlag flag) noexcept override {
+    return flag == onnx::OnnxParserFlag::kNATIVE_INSTANCENORM ||
+           refuse(
+               "there are neither plugins nor further accelerators: of the parser's flags only kNATIVE_INSTANCENORM "
+               "can be set");
+  }
+  bool clearFlag(onnx::OnnxParserFlag flag) noexcept override {
+    return flag != onnx::OnnxParserFlag::kNATIVE_INSTANCENORM ||
+           refuse("kNATIVE_INSTANCENORM cannot be cleared: there are no plugins that could normalise instead");
+  }
+  bool getFlag(onnx::OnnxParserFlag flag) const noexcept override {
+    return flag == onnx::OnnxParserFlag::kNATIVE_INSTANCENORM;
+  }
+  int64_t getNbSubgraphs() const noexcept override { return int64_t(subgraphs_.size()); }
+  bool isSubgraphSupported(int64_t i) noexcept override {
+    const auto* g = subgraph(i);
+    return g && g->supported;
+  }
+  int64_t const* getSubgraphNodes(int64_t i, int64_t& length) noexcept override {
+    const auto* g = subgraph(i);
+    length = g ? int64_t(g->nodes.size()) : 0;
+    return g ? g->nodes.data() : nullptr;
+  }
 
  private:
+  bool refuse(char const* why) const noexcept {
+    reporter_.report(ErrorCode::kUNSUPPORTED_STATE, why);
+    return false;
+  }
+  const frontend::NodesBySupport* subgraph(int64_t i) const noexcept {
+    return reporter_.guard(static_cast<const frontend::NodesBySupport*>(nullptr), [&] {
+      if (i < 0 || size_t(i) >= subgraphs_.size())
+        throw UserError("there is no subgraph {}: the last supportsModelV2 found {}", i, subgraphs_.size());
+      return static_cast<const frontend::NodesBySupport*>(&subgraphs_[size_t(i)]);
+    });
+  }
   static void describe(const frontend::Model& model) {
     const ir::Region& top = model.graph->top();
     logInfo("model '{}': opset {}, {} nodes, {} inputs, {} outputs", model.graph->name, model.opset, model.nodes,
@@ -85,7 +144,8 @@ class Parser final : public onnx::IParser {
     return frontend::importBytes({static_cast<const std::byte*>(data), size}, o, std::move(owner));
   }
   template <typename F>
-  bool attempt(F f) noexcept {
+  bool attempt(F f, const char* func = __builtin_FUNCTION(), int32_t line = __builtin_LINE()) noexcept {
+    const Place at{func, line};
     return reporter_.guard(false, [&] {
       try {
         f();
@@ -93,10 +153,10 @@ class Parser final : public onnx::IParser {
       } catch (const frontend::UnsupportedOperators& e) {
         for (const auto& n : e.nodes)
           errors_.push_back(
-              std::make_unique<ParserError>(ErrorCode::kUNSUPPORTED_STATE, n.why, int32_t(n.index), n.name, n.op));
+              std::make_unique<ParserError>(at, ErrorCode::kUNSUPPORTED_STATE, n.why, int32_t(n.index), n.name, n.op));
         throw;
       } catch (const UserError& e) {
-        errors_.push_back(std::make_unique<ParserError>(ErrorCode::kINVALID_ARGUMENT, e.what()));
+        errors_.push_back(std::make_unique<ParserError>(at, ErrorCode::kINVALID_ARGUMENT, e.what()));
         throw;
       }
     });
@@ -104,6 +164,7 @@ class Parser final : public onnx::IParser {
   Network& network_;
   Reporter reporter_;
   std::vector<std::unique_ptr<ParserError>> errors_;
+  std::vector<frontend::NodesBySupport> subgraphs_;
 };
 
 }  // namespace

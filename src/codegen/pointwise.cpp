@@ -173,7 +173,10 @@ const std::unordered_map<std::string, Rule>& rules() {
          return c.p.select(c.out, positive(c, c.a[0]), c.a[0], c.bi(PwOp::kMul, c.a[0], c.c(c.attr("alpha", 0.01f))));
        }},
       {"PRelu",
-       [](Ctx& c) { return c.p.select(c.out, positive(c, c.a[0]), c.a[0], c.bi(PwOp::kMul, c.a[0], c.a[1])); }},
+       [](Ctx& c) {  // by x < 0: zero times a slope that is infinite would be NaN
+         const int negative = c.p.binary(PwOp::kLt, DType::kBool, c.a[0], c.c(0));
+         return c.p.select(c.out, negative, c.bi(PwOp::kMul, c.a[0], c.a[1]), c.a[0]);
+       }},
       {"Elu", [](Ctx& c) { return elu(c, c.a[0], c.attr("alpha", 1), 1); }},
       {"Selu",
        [](Ctx& c) {

@@ -98,7 +98,7 @@ class Reduce final : public CpuTactic {
         return Values{load(at), i};
       };
       Values r = firsts(f.fold(kept, monoid::arg(e, t, op == "argmax", isSigned(dt)), &p.prologue, item), 1);
-      for (Value*& v : r) {  // an all-NaN row never wins: its first index
+      for (Value*& v : r) {  // no index wins in an empty row
         v = e.b.CreateSelect(e.b.CreateICmpSLT(v, llvm::Constant::getNullValue(v->getType())),
                              llvm::Constant::getNullValue(v->getType()), v);
         v = e.b.CreateSExt(v, vecType(e.b.getInt64Ty(), lanesOf(v)));

@@ -224,17 +224,23 @@ Monoid extreme(Emitter& e, llvm::Type* t, bool max, bool isSigned) {
 }
 Monoid arg(Emitter& e, llvm::Type* t, bool max, bool isSigned) {
   // Lanes and chains see indices in ascending order, so a strict comparison keeps the first; merging compares indices.
+  // The first NaN wins over all numbers.
   auto i32 = e.b.getInt32Ty();
-  auto step = [&e, max, isSigned](const Values& a, const Values& b) {
-    Value* wins = e.b.CreateOr(better(e, b[0], a[0], max, isSigned),
-                               e.b.CreateICmpSLT(a[1], llvm::Constant::getNullValue(a[1]->getType())));
+  auto beats = [&e, max, isSigned](Value* b, Value* a) {
+    Value* wins = better(e, b, a, max, isSigned);
+    if (!real(a->getType()->getScalarType())) return wins;
+    return e.b.CreateOr(wins, e.b.CreateAnd(e.b.CreateFCmpUNO(b, b), e.b.CreateFCmpORD(a, a)));
+  };
+  auto step = [&e, beats](const Values& a, const Values& b) {
+    Value* wins =
+        e.b.CreateOr(beats(b[0], a[0]), e.b.CreateICmpSLT(a[1], llvm::Constant::getNullValue(a[1]->getType())));
     return Values{e.b.CreateSelect(wins, b[0], a[0]), e.b.CreateSelect(wins, b[1], a[1])};
   };
-  auto merge = [&e, max, isSigned](const Values& a, const Values& b) {
+  auto merge = [&e, beats](const Values& a, const Values& b) {
     auto* none = llvm::Constant::getNullValue(a[1]->getType());
-    Value* equal = a[0]->getType()->isFPOrFPVectorTy() ? e.b.CreateFCmpOEQ(a[0], b[0]) : e.b.CreateICmpEQ(a[0], b[0]);
-    Value* wins =
-        e.b.CreateOr(better(e, b[0], a[0], max, isSigned), e.b.CreateAnd(equal, e.b.CreateICmpSLT(b[1], a[1])));
+    // Neither beats the other: they are equal, or both NaN.
+    Value* equal = e.b.CreateNot(e.b.CreateOr(beats(a[0], b[0]), beats(b[0], a[0])));
+    Value* wins = e.b.CreateOr(beats(b[0], a[0]), e.b.CreateAnd(equal, e.b.CreateICmpSLT(b[1], a[1])));
     wins = e.b.CreateAnd(e.b.CreateOr(wins, e.b.CreateICmpSLT(a[1], none)), e.b.CreateICmpSGE(b[1], none));
     return Values{e.b.CreateSelect(wins, b[0], a[0]), e.b.CreateSelect(wins, b[1], a[1])};
   };

@@ -51,6 +51,15 @@ Model importFile(const std::string& path);
 Model importBytes(std::span<const std::byte> bytes, const ImportOptions& options,
                   std::shared_ptr<const void> owner = nullptr);
 
+/// Nodes of the top graph that follow each other and whose operators are all supported, or all not.
+struct NodesBySupport {
+  bool supported = true;
+  std::vector<int64_t> nodes;  ///< indices in the file
+};
+/// The model's top graph in an order in which it can run, cut where support changes. A node is supported if all
+/// operators of the function that it calls and of its subgraphs are. UserError if the bytes are no model.
+std::vector<NodesBySupport> nodesBySupport(std::span<const std::byte> bytes);
+
 /// Name of a node as routes and layer information know it: its own, or OpType_<index in its graph>.
 std::string nodeName(std::string_view name, std::string_view op, int64_t index);
 

@@ -1,6 +1,8 @@
 // Which operators of a model have no rule, all of them at once.
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 
 #include "onnx/build.h"
@@ -12,6 +14,34 @@ namespace rutter::frontend {
 namespace {
 
 constexpr size_t kNodesShown = 20;
+
+bool isKnown(const NodeView& n) {
+  // Constant nodes become constants; Upsample and Scatter live on under other names.
+  if (n.domain.empty() && (n.op == "Constant" || n.op == "Upsample" || n.op == "Scatter")) return true;
+  return n.domain != "rutter" && ops::findOp(n.domain, n.op);
+}
+
+// Whether a node can be imported as far as its operator and those inside of it go.
+class Support {
+ public:
+  explicit Support(const ModelView& m) : model_(m) {}
+  bool of(const NodeView& n) {
+    if (const FunctionView* f = findFunction(model_, n)) {
+      const auto [it, fresh] = functions_.try_emplace(f, true);  // a call of itself is another error
+      if (fresh) it->second = of(f->nodes);
+      return it->second;
+    }
+    return isKnown(n) && std::all_of(n.attributes.begin(), n.attributes.end(),
+                                     [&](const AttributeView& a) { return !a.g || of(a.g->nodes); });
+  }
+
+ private:
+  bool of(const std::vector<NodeView>& nodes) {
+    return std::all_of(nodes.begin(), nodes.end(), [&](const NodeView& n) { return of(n); });
+  }
+  const ModelView& model_;
+  std::map<const FunctionView*, bool> functions_;
+};
 
 class OperatorCheck {
  public:
@@ -26,10 +56,7 @@ class OperatorCheck {
       }
       for (const AttributeView& a : n.attributes)
         if (a.g) visit(a.g->nodes, name + "/");
-      // Constant nodes become constants; Upsample and Scatter live on under other names.
-      if (n.domain.empty() && (n.op == "Constant" || n.op == "Upsample" || n.op == "Scatter")) continue;
-      const ops::OpDef* d = n.domain == "rutter" ? nullptr : ops::findOp(n.domain, n.op);
-      if (!d)
+      if (!isKnown(n))
         found.push_back({name, std::string(n.op), std::string(n.domain), int64_t(i), "operator is not supported"});
     }
   }
@@ -46,6 +73,19 @@ const FunctionView* findFunction(const ModelView& model, const NodeView& node) {
   for (const FunctionView& f : model.functions)
     if (f.name == node.op && f.domain == node.domain && f.overload == node.overload) return &f;
   return nullptr;
+}
+
+std::vector<NodesBySupport> nodesBySupport(std::span<const std::byte> bytes) {
+  const ModelView model = parseModel({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const std::vector<NodeView>& nodes = model.graph->nodes;
+  Support support(model);
+  std::vector<NodesBySupport> out;
+  for (size_t i : topologicalOrder(nodes)) {
+    const bool supported = support.of(nodes[i]);
+    if (out.empty() || out.back().supported != supported) out.push_back({supported, {}});
+    out.back().nodes.push_back(int64_t(i));
+  }
+  return out;
 }
 
 void checkOperators(const ModelView& model) {

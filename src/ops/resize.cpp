@@ -208,8 +208,8 @@ void eval(EvalContext& c) {
         for (const Tap& t : plan.taps[size_t(i)]) {
           const double* from = v.data() + (l * in[a] + t.index) * inner;
           if (plan.taps[size_t(i)].size() == 1)
-            std::copy_n(from, inner, to);  // times 1, and keeps infinities as they are
-          else if (t.weight != 0)
+            std::copy_n(from, inner, to);          // times 1, and keeps infinities as they are
+          else if (t.weight != 0 || !o.antialias)  // 0 times infinity is NaN; a wide kernel ends within its taps
             for (int64_t k = 0; k < inner; k++) to[k] += t.weight * from[k];
         }
       }

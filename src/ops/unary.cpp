@@ -89,7 +89,7 @@ FLOAT_UNARY(Shrink, 9, [b = double(c.node.getFloat("bias", 0)), l = double(c.nod
   return x < -l ? x + b : x > l ? x - b : 0;
 })
 FLOAT_UNARY(Softplus, 22, softplus)
-FLOAT_UNARY(Softsign, 22, [](double x) { return std::isinf(x) ? std::copysign(1, x) : x / (1 + std::abs(x)); })
+FLOAT_UNARY(Softsign, 22, [](double x) { return x / (1 + std::abs(x)); })
 FLOAT_UNARY(Mish, 22, [](double x) { return x * std::tanh(softplus(x)); })
 FLOAT_UNARY(Swish, 24, [a = double(c.node.getFloat("alpha", 1.0f))](double x) { return x * sigmoid(a * x); })
 UNARY(Silu, "rutter", 1, inferFloat, [](double x) { return x * sigmoid(x); })

@@ -294,6 +294,39 @@ TEST_F(CliProgram, SearchesAtLevelFourKeepTheirTimes) {
   EXPECT_THAT(tune({"--noBuilderCache"}).err, HasSubstr("cannot stand beside a search"));
 }
 
+TEST_F(CliProgram, FilesOfTensorsAreCheckedBeforeTheBuild) {
+  onnxwriter::Model open;
+  open.nodes = {onnxwriter::node("Concat", {"x", "x"}, {"y"}, {onnxwriter::attr("axis", int64_t(0))})};
+  open.inputs = {onnxwriter::value("x", onnxwriter::kFloat, {"n", "3"})};
+  open.outputs = {onnxwriter::value("y", onnxwriter::kFloat, {"m", "3"})};
+  write("open.onnx", open);
+  std::ofstream(dir_ + "/twice.bin") << slurp(dir_ + "/x.bin") << slurp(dir_ + "/x.bin");
+  const std::string fixed = "--onnx=m.onnx", in = "--loadInputs=x:x.bin", limit = "--accuracyThreshold=1";
+  const std::string dynamic = "--onnx=open.onnx", shape = "--shapes=x:2x3";
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
+      {{fixed, "--loadInputs=q:x.bin"}, "'q' is no input of the model; nearest: x"},
+      {{fixed, "--loadInputs=x:absent.bin"}, "absent.bin"},
+      {{fixed, "--loadInputs=x:twice.bin"}, "it holds 48 bytes"},
+      {{fixed, in, limit, "--loadRefOutputs=z:y.bin"}, "'z' is no output of the model"},
+      {{fixed, in, limit, "--loadRefOutputs=y:twice.bin"}, "it holds 48 bytes"},
+      {{fixed, limit, "--refPair=0", in, "--loadRefOutputs=y:y.bin", "--refPair=1", in, "--loadRefOutputs=y:no.bin"},
+       "no.bin"},
+      {{dynamic, shape, "--loadInputs=x:twice.bin"}, "float32 of shape 2x3 take 24"},
+      {{dynamic, shape, in, limit, "--loadRefOutputs=y:y.bin"}, "float32 of shape 4x3 take 48"},
+  };
+  for (auto [args, text] : cases) {
+    args.push_back("--saveEngine=e.engine");
+    const auto r = run(args);
+    EXPECT_EQ(r.code, 1) << testing::PrintToString(args);
+    EXPECT_THAT(r.err, HasSubstr(text)) << testing::PrintToString(args);
+    EXPECT_THAT(r.out, Not(HasSubstr("Engine built"))) << testing::PrintToString(args);
+    EXPECT_FALSE(std::filesystem::exists(dir_ + "/e.engine")) << testing::PrintToString(args);
+  }
+  const auto right = run({dynamic, shape, in, limit, "--loadRefOutputs=y:twice.bin", "--duration=0", "--warmUp=0"});
+  EXPECT_EQ(right.code, 0) << right.err;
+  EXPECT_EQ(run({fixed, "--loadInputs=x:absent.bin", "--skipInference"}).code, 0);  // nothing reads it
+}
+
 TEST_F(CliProgram, ErrorsAreOneLineAndExitOne) {
   std::ofstream(dir_ + "/empty.onnx");
   std::ofstream(dir_ + "/noise.onnx") << "this is no model";

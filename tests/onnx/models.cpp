@@ -35,8 +35,10 @@ void Models::agree(const Facts& facts) {
   EXPECT_EQ(model.nodes, facts.nodes);
   EXPECT_EQ(model.opset, facts.opset);
   model.graph->verify();
-  std::cout << facts.name << ": " << model.nodes << " nodes, " << model.graph->top().nodes.size()
-            << " after import, opset " << model.opset << ", hash " << model.hash.hex() << "\n";
+  const std::string sha256 = testmodels::sha256Of(facts.name);
+  EXPECT_THAT(sha256, testing::MatchesRegex("[0-9a-f]{64}"));
+  std::cout << facts.name << ": sha256 " << sha256 << ", " << model.nodes << " nodes, "
+            << model.graph->top().nodes.size() << " after import, opset " << model.opset << "\n";
   int ran = 0;
   for (const auto& set : testmodels::references(facts.name)) {
     if (!facts.everySet && set.kind != "real-like") continue;

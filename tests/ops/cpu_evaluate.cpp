@@ -281,7 +281,9 @@ class Evaluator {
       if (op == "argmax" || op == "argmin") {
         size_t best = 0;
         for (size_t i = 1; i < n; i++)
-          if (op == "argmax" ? get(i) > get(best) : get(i) < get(best)) best = i;
+          if ((op == "argmax" ? get(i) > get(best) : get(i) < get(best)) ||
+              (std::isnan(get(i)) && !std::isnan(get(best))))
+            best = i;
         finish(at, {0, int64_t(best)});
         return;
       }

@@ -44,6 +44,12 @@ void checkNames(const std::vector<IoTensor>& io, const std::vector<NamedFile>& f
   }
 }
 
+void needComparable(const IoTensor& output) {
+  if (!tuner::comparable(output.dtype))
+    throw UserError("--loadRefOutputs: output '{}' is {}, which cannot be compared", output.name,
+                    ir::dtypeName(output.dtype));
+}
+
 }  // namespace
 
 std::vector<int64_t> toVector(const Dims& d) {
@@ -111,11 +117,24 @@ TensorMap readReferences(const std::vector<IoTensor>& io, const ShapeMap& shapes
   for (const auto& t : io) {
     const auto* f = t.input ? nullptr : fileFor(files, t.name);
     if (!f) continue;
-    if (!tuner::comparable(t.dtype))
-      throw UserError("--loadRefOutputs: output '{}' is {}, which cannot be compared", t.name, ir::dtypeName(t.dtype));
+    needComparable(t);
     out.emplace(t.name, tuner::readTensorFile(expandHome(f->file), {t.name, t.dtype, shapes.at(t.name)}));
   }
   return out;
+}
+
+void checkFiles(const std::vector<IoTensor>& io, const ShapeMap& shapes, const Options& o) {
+  for (const auto& pair : o.inference.pairs) {
+    checkNames(io, pair.inputs, true, "loadInputs");
+    checkNames(io, pair.refOutputs, false, "loadRefOutputs");
+    for (const auto& t : io) {
+      const auto* f = fileFor(t.input ? pair.inputs : pair.refOutputs, t.name);
+      if (!f) continue;
+      if (!t.input) needComparable(t);
+      if (const auto dims = shapes.find(t.name); dims != shapes.end())
+        tuner::readTensorFile(expandHome(f->file), {t.name, t.dtype, dims->second});
+    }
+  }
 }
 
 Bindings::Bindings(const IEngine& engine, IExecutionContext& context, const ShapeMap& shapes, Errors& errors) {

@@ -37,6 +37,10 @@ TensorMap readInputs(const std::vector<IoTensor>& io, const ShapeMap& shapes, co
 /// Reference outputs of pair `index`; their shapes must be those of `shapes`.
 TensorMap readReferences(const std::vector<IoTensor>& io, const ShapeMap& shapes, const Options& o, size_t index);
 
+/// The files of all pairs against the tensors that they are for, as readInputs and readReferences do. Of tensors whose
+/// shape is not in `shapes`, names and dtypes only.
+void checkFiles(const std::vector<IoTensor>& io, const ShapeMap& shapes, const Options& o);
+
 class Bindings {
  public:
   /// Sets the input shapes on the context and gives every tensor memory.

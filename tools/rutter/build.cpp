@@ -14,6 +14,7 @@
 #include "cli/exports.h"
 #include "compiler/timing_cache.h"
 #include "knobs/route.h"
+#include "passes/infer.h"
 
 namespace rutter::cli {
 namespace {
@@ -141,6 +142,23 @@ std::map<std::string, tuner::InputRule> rulesFor(const Options& o, const INetwor
   return {};
 }
 
+// What inputs and references can be wrong about is said before the build, which takes long.
+void checkFilesOfPairs(const Options& o, const ShapeMap& inputs) {
+  if (o.inference.pairs.empty() || o.build.skipInference || o.inference.timeDeserialize) return;
+  const auto model = frontend::importFile(o.model.onnx);
+  passes::Profile profile;
+  for (const auto& [name, dims] : inputs) profile[name] = passes::ShapeRange::fixed(dims);
+  passes::specialise(*model.graph, profile);
+  std::vector<IoTensor> io;
+  ShapeMap shapes;
+  for (const bool input : {true, false})
+    for (const ir::Value* v : input ? model.graph->top().inputs : model.graph->top().outputs) {
+      io.push_back({v->name, v->type.dtype, input, {}});
+      if (auto dims = ir::constants(v->type.dims)) shapes[v->name] = *dims;
+    }
+  checkFiles(io, shapes, o);
+}
+
 void buildFromModel(Session& s, const Options& o) {
   auto& console = s.console;
   const double start = seconds();
@@ -177,6 +195,7 @@ void buildFromModel(Session& s, const Options& o) {
       s.errors.need(builder->createBuilderConfig(), "the configuration could not be created"));
   configure(*config, *builder, o, plan, s.errors);
   const auto timings = readTimings(*config, o.build, s.errors);
+  checkFilesOfPairs(o, plan.run);
   BuildMonitor monitor(console);
   config->setProgressMonitor(&monitor);
   Interrupts interrupts;

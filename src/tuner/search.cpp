@@ -52,11 +52,15 @@ void Search::takeBaseline() {
     baseline_ = runner_.baseline();
     if (baseline_.status != Status::kInterrupted) append(toJson(baseline_));
   }
-  if (baseline_.inputs > 0)
+  if (const int draw = baseline_.inputs % kDraws; draw > 0)
     listener_.onMessage(int(Severity::kInfo),
                         fmt::format("{} as inputs give outputs that are not finite: {} are used instead; real ones, by "
                                     "--loadInputs, would be better",
-                                    drawText(Draw(0)), drawText(Draw(std::min(baseline_.inputs, kDraws - 1)))));
+                                    drawText(Draw(0)), drawText(Draw(draw))));
+  if (baseline_.inputs >= kDraws)
+    listener_.onMessage(int(Severity::kInfo),
+                        "a second set of inputs, varied from the one given, gives outputs that are not finite or none: "
+                        "the one given is used alone");
   switch (baseline_.status) {
     case Status::kOk:
       break;
@@ -307,9 +311,9 @@ ConfirmRecord Search::confirmOne(const Ranked& c, int finalists) {
     }
     std::optional<SampleRecord> s = sample(c, stage, int(ratios.size()));
     if (!s) {
-      // Out of time after the fewest processes that make a claim: it stands if all of them agree.
+      // Out of time: the next look is made now, at no more than its share of the error.
       r.reason = "time";
-      r.faster = ratios.size() >= 5 && now.interval.tail <= 0.05 && r.lo > std::log1p(config_.minGain);
+      r.faster = now.clear;
       return r;
     }
     if (s->status != Status::kOk || s->logRatios.empty()) {
@@ -457,6 +461,7 @@ TuneResult Search::summary() {
   r.journalPath = journal_.path();
   r.cachePath = config_.cacheFile;
   r.losses = baseline_.losses;
+  r.relativeError = r.defaultRelativeError = baseline_.relativeError;
   const bool any = r.counts["ok"] > 0;
   if (winner_ && winner_->iter >= 0) {
     r.outcome = TuneResult::Outcome::kImproved;
@@ -471,7 +476,6 @@ TuneResult Search::summary() {
     r.outcome = baseline_.status == Status::kOk ? TuneResult::Outcome::kNoImprovement : TuneResult::Outcome::kFailed;
     r.reason =
         baseline_.status == Status::kOk ? "no improvement found" : "the default engine failed: " + baseline_.error;
-    r.relativeError = baseline_.relativeError;
     r.bestMs = r.defaultMs;
   } else {
     r.outcome = TuneResult::Outcome::kFailed;

@@ -27,13 +27,19 @@ Search::Search(SearchConfig config, Runner& runner, Pacer& pacer, Journal& journ
       journal_(journal),
       listener_(listener),
       recorded_(journal.records()) {
+  int epoch = 0;
   for (const Json& j : journal.records()) {
     if (isDecision(j)) written_.insert(contentOf(j));
-    if (j.value("type", "") == "session") before_ = j.value("t", 0.0);
+    const std::string type = j.value("type", "");
+    if (type == "session") {
+      before_ = j.value("t", 0.0);
+      epoch = j.value("epoch", 0);
+    }
+    // What earlier sessions of this very search spent was time well spent. Their fresh processes are not asked for
+    // again; nor are an extension's candidates, as all that is recorded is known to it from the start.
+    if (epoch == config_.epoch && (type == "samples" || (type == "candidate" && epoch > 0)))
+      busy_ += j.value("busy_s", 0.0);
   }
-  // Fresh processes of earlier sessions are not asked for again, but were time well spent.
-  for (const auto& [key, s] : recorded_.samples)
-    if (config_.epoch == 0 || s.stage == fmt::format("confirm@{}", config_.epoch)) busy_ += s.busySeconds;
 }
 
 void Search::append(const Json& record) {

@@ -404,6 +404,24 @@ TEST(Search, ExtendingTakesOverKnownRoutes) {
   EXPECT_EQ(r.candidates, 6);
 }
 
+// A session that only goes on with an extension counts what that extension did before, and nothing of the first search.
+TEST(Search, TheTimeOfAnExtensionIsItsOwnOverItsSessions) {
+  Session s(example());
+  s.run(s.spec(SearchKind::kFast, kExample));
+  const char more[] = "-fuse=[on|off] -tile=[32|16] -unroll=[1|2]";
+  auto extend = [&](std::vector<Json> records) {
+    auto t = std::make_unique<Session>(example());
+    records.push_back({{"type", "session"}, {"epoch", 1}});
+    t->journal = Journal::inMemory(std::move(records));
+    t->config.epoch = 1;
+    return std::pair(t->run(t->spec(SearchKind::kFull, more)), t->journal->records());
+  };
+  const auto [first, records] = extend(s.journal->records());
+  const auto [second, again] = extend(records);
+  EXPECT_GT(first.busySeconds, 0);
+  EXPECT_NEAR(second.busySeconds, first.busySeconds, 1e-6);
+}
+
 // A/A: the default's own engine, forced past same_as, must not win. Placement luck is generous here.
 TEST(Search, TheDefaultAgainstItselfWinsAtMostOnceInForty) {
   int wins = 0;

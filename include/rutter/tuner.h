@@ -45,7 +45,7 @@ class IStrategy {
 
 /// How far a search is.
 struct TuningProgress {
-  char const* phase = "";  ///< "baseline", "search", "rank", "confirm"
+  char const* phase = "";  ///< "baseline", "kernels" (timed alone), "search", "rank", "confirm"
   int64_t done = 0;        ///< candidates finished
   double elapsedSeconds = 0;
   double bestRatio = 0;  ///< of the leading candidate, unconfirmed; 0: none yet

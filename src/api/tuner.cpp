@@ -1,15 +1,17 @@
 // Tuning through the public API: options from the builder's objects, strategies and listeners of the program's own.
 #include <rutter/tuner.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <mutex>
 
 #include "api/objects.h"
 #include "base/file.h"
+#include "base/private_folder.h"
 #include "knobs/expression.h"
 #include "tuner/accuracy.h"
 #include "tuner/journal.h"
@@ -18,13 +20,22 @@
 namespace rutter::api {
 namespace {
 
-// Files of one tuner: inputs, timing cache, and whatever the user gave no place for.
+// Files of one tuner: inputs, timing cache, and whatever the user gave no place for. Tuners of one process share its
+// private folder (a process has one of a prefix), each with a folder of its own in it.
 class Folder {
  public:
   Folder() {
-    const char* t = std::getenv("TMPDIR");
-    path_ = std::string(t && *t ? t : "/tmp") + "/rutter-tuner-XXXXXX";
-    if (!mkdtemp(path_.data())) throw DeviceError("cannot make a folder in {}", path_);
+    static std::mutex mutex;
+    static std::weak_ptr<PrivateFolder> ofProcess;
+    static int made = 0;
+    std::lock_guard lock(mutex);
+    shared_ = ofProcess.lock();
+    if (!shared_) {
+      const char* t = std::getenv("TMPDIR");
+      ofProcess = shared_ = std::make_shared<PrivateFolder>(t && *t ? t : "/tmp", tuner::kFolderPrefix);
+    }
+    path_ = fmt::format("{}/{}", shared_->path(), made++);
+    std::filesystem::create_directory(path_);
   }
   ~Folder() {
     std::error_code ignored;
@@ -35,6 +46,7 @@ class Folder {
   std::string file(const std::string& name) const { return path_ + "/" + name; }
 
  private:
+  std::shared_ptr<PrivateFolder> shared_;
   std::string path_;
 };
 

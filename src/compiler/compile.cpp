@@ -208,7 +208,7 @@ BuildResult buildEngine(const frontend::Model& model, const BuildOptions& o, Dec
         objects[missing[i].first] = k;
         cache.add(l.kernelKey, std::move(k));
       });
-  r.kernelsCompiled = int(missing.size());
+  r.kernelsCompiled += int(missing.size());
   r.kernels = int(objects.size());
   std::vector<std::string_view> images;
   for (auto& k : objects) images.push_back(k->object);

@@ -52,8 +52,7 @@ class Backend {
   /// "knobs_read"}}.
   virtual Json describe() const = 0;
   virtual const std::vector<Tensors>& inputs() const = 0;
-  /// Makes up inputs in another way, the `attempt`th (0: as prepare() did). False if there is none, or nothing is made
-  /// up.
+  /// Makes up inputs in another way, of kInputWays (make_inputs.h; 0: as prepare() did). False if it is no other.
   virtual bool otherInputs(int) { return false; }
   /// References from the user's files, one a set; empty: the oracle's.
   virtual const std::vector<Tensors>& references() const = 0;

@@ -1,5 +1,7 @@
 #include "tuner/cache.h"
 
+#include <unistd.h>
+
 #include <cmath>
 #include <fstream>
 
@@ -183,19 +185,38 @@ std::vector<Json> recordsOf(const Cache& cache) {
   return records;
 }
 
-CacheHeader readCacheHeader(const std::string& cacheFile) {
-  const Cache c = parseCache(readWholeFile(cacheFile), cacheFile);
-  CacheHeader h;
+LastSearch lastSearch(const std::string& cacheFile) {
+  const std::string path = cacheFile + ".journal";
+  std::vector<Json> records;
+  if (::access(path.c_str(), F_OK) == 0) records = readJournal(path);
+  // A search that was killed before its first record had been written may still have a cache.
+  if (records.empty() || records[0].value("type", "") != "header")
+    records = {parseCache(readWholeFile(cacheFile), cacheFile).header};
+  LastSearch last;
   try {
-    h.argv = c.header.at("argv").get<std::vector<std::string>>();
-    h.expression = c.header.value("tuning_expr", "");
-    h.search = c.header.value("searching_algorithm", "");
-    h.tunerVersion = c.header.value("tuner_version", "unknown");
-    if (c.header.contains("files") && c.header["files"].is_object()) h.modelPath = c.header["files"].value("onnx", "");
+    last.argv = records[0].at("argv").get<std::vector<std::string>>();
+    if (const auto files = records[0].find("files"); files != records[0].end() && files->is_object())
+      last.saveEngine = files->value("save_engine", "");
+    for (const Json& r : records) {
+      if (&r != &records[0] && r.value("type", "") != "session") continue;
+      last.search = r.value("searching_algorithm", last.search);
+      last.expression = r.value("tuning_expr", last.expression);
+      if (r.contains("budget")) last.budgetSeconds = r["budget"].get<double>();
+    }
   } catch (const nlohmann::json::exception&) {
-    throw UserError("{}: its header holds a key of the wrong type", cacheFile);
+    throw UserError("{}: its record holds a key of the wrong type", cacheFile);
   }
-  return h;
+  return last;
+}
+
+void takeOverLastSearch(TuneOptions& o) {
+  if (!o.resume || !o.expression.empty() || o.search == SearchKind::kTune) return;
+  const LastSearch last = lastSearch(o.cacheFile);
+  if (last.search == searchName(SearchKind::kUser))
+    throw UserError("{} was searched by a program's own strategy: go on with that program", o.cacheFile);
+  o.search = last.search == searchName(SearchKind::kTune) ? SearchKind::kTune : parseSearch(last.search);
+  o.expression = last.expression;
+  if (!(o.budgetSeconds > 0)) o.budgetSeconds = last.budgetSeconds.value_or(-1);
 }
 
 }  // namespace rutter::tuner

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "tuner/accuracy.h"
 #include "tuner/journal.h"
+#include "tuner/make_inputs.h"
 
 namespace rutter::tuner {
 namespace {
@@ -98,22 +99,31 @@ Tensors oracleOutputs(Backend& backend, int set, const std::string& folder) {
 // engine makes of them is no matter here, or its mistakes would be taken for the inputs'.
 void findFiniteInputs(Backend& backend, const std::string& oracleCache, Reference& reference, const Say& say) {
   std::string culprit;
-  for (int attempt = 0;; attempt++) {
-    if (attempt > 0 && !backend.otherInputs(attempt))
-      throw UserError("output '{}' is not finite on {}, so nothing can be compared; give real inputs with --loadInputs",
-                      culprit, attempt > 1 ? "any made-up inputs (random, near zero, positive, ones)" : "these inputs");
+  std::optional<std::string> failure;
+  bool drawn = false;
+  for (int way = 0; way < kInputWays; way++) {
+    if (way > 0 && !backend.otherInputs(way)) continue;
+    drawn |= way % kDraws > 0;
     std::string bad;
     reference.truth = backend.references();
-    for (size_t s = reference.truth.size(); s < backend.inputs().size() && bad.empty(); s++) {
-      reference.truth.push_back(oracleOutputs(backend, int(s), oracleCache));
-      for (const auto& [name, t] : reference.truth.back())
-        if (!allFinite(t)) bad = name;
-      say("oracle", {{"inputs", attempt}});
+    try {
+      for (size_t s = reference.truth.size(); s < backend.inputs().size() && bad.empty(); s++) {
+        reference.truth.push_back(oracleOutputs(backend, int(s), oracleCache));
+        for (const auto& [name, t] : reference.truth.back())
+          if (!allFinite(t)) bad = name;
+        say("oracle", {{"inputs", way}});
+      }
+    } catch (const UserError& e) {  // the model cannot run on them
+      if (!failure) failure = e.what();
+      continue;
     }
-    reference.attempt = attempt;
+    reference.attempt = way;
     if (bad.empty()) return;
     culprit = bad;
   }
+  if (failure) throw UserError("{}", *failure);
+  throw UserError("output '{}' is not finite on {}, so nothing can be compared; give real inputs with --loadInputs",
+                  culprit, drawn ? "any made-up inputs (random, near zero, positive, ones)" : "these inputs");
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ JudgeOptions judgeFromJson(const Json& j);
 /// Reference outputs and the default engine's own, one of each a set.
 struct Reference {
   std::vector<Tensors> truth, standard;
-  int attempt = 0;  ///< of Backend::otherInputs
+  int attempt = 0;  ///< way of Backend::otherInputs
 };
 
 struct Accuracy {

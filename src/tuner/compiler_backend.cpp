@@ -203,8 +203,11 @@ class CompilerBackend : public Backend {
   }
   const std::vector<Tensors>& inputs() const override { return inputs_; }
   bool otherInputs(int attempt) override {
-    if (attempt >= kDraws || (attempt > 0 && !madeUp_)) return false;
-    draw_ = Draw(attempt);
+    const int draw = attempt % kDraws;
+    const bool without = attempt >= kDraws;
+    if (attempt >= kInputWays || (draw > 0 && !madeUp_) || (without && !varies())) return false;
+    draw_ = Draw(draw);
+    withoutVaried_ = without;
     makeInputSets();
     return true;
   }
@@ -399,6 +402,9 @@ class CompilerBackend : public Backend {
     return dims;
   }
 
+  // One set of the user's, with nothing to compare its outputs with but the oracle: another is made of it.
+  bool varies() const { return o_.pairs.size() == 1 && o_.pairs[0].refOutputs.empty(); }
+
   void makeInputSets() {
     inputs_.clear();
     references_.clear();
@@ -446,6 +452,17 @@ class CompilerBackend : public Backend {
       }
       references_.push_back(std::move(refs));
     }
+    if (varies() && !withoutVaried_) {
+      Tensors t;
+      for (const auto& [name, first] : inputs_[0]) {
+        auto found = rules.find(name);
+        const InputRule rule = found == rules.end() ? InputRule{} : found->second;
+        t.emplace_back(name, o_.pairs[0].inputs.count(name)
+                                 ? variedInput(name, first, rule, o_.seed)
+                                 : makeInput(name, first.dtype(), first.shape(), rule, o_.seed, 1, draw_));
+      }
+      inputs_.push_back(std::move(t));
+    }
     if (!references_.empty() && references_.size() != inputs_.size())
       throw UserError("reference outputs are given for {} of {} input sets; give them for all or for none",
                       references_.size(), inputs_.size());
@@ -469,6 +486,7 @@ class CompilerBackend : public Backend {
   std::vector<Tensors> inputs_, references_;
   Draw draw_ = Draw::kUsual;
   bool madeUp_ = false;  // some input is in no file
+  bool withoutVaried_ = false;
   std::shared_ptr<runtime::Pool> pool_;
   SteadyClock clock_;
 };

@@ -1,5 +1,6 @@
 #pragma once
-// Named points where a test may kill the process: before and after every journal write, fork and rename.
+// Named points where a test may kill the process: before and after every journal write, fork and rename, and before
+// and after a measuring process's answer.
 #include <atomic>
 
 namespace rutter::tuner {

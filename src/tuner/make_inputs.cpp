@@ -202,4 +202,14 @@ ir::Tensor makeInput(const std::string& name, ir::DType dtype, const std::vector
   return t;
 }
 
+ir::Tensor variedInput(const std::string& name, const ir::Tensor& given, const InputRule& rule, uint64_t seed) {
+  if (rule.kind == InputRule::Kind::kIndices || rule.kind == InputRule::Kind::kMask)
+    return makeInput(name, given.dtype(), given.shape(), rule, seed, 1);
+  if (!ir::isFloat(given.dtype())) return given;
+  Random random(hashBytes(name).lo ^ (seed * 0x9e3779b97f4a7c15u) ^ (uint64_t(1) << 56));
+  ir::Tensor t(given.dtype(), given.shape());
+  for (int64_t i = 0; i < t.size(); i++) t.setDouble(i, given.getDouble(i) * (0.5 + 0.5 * random.unit()));
+  return t;
+}
+
 }  // namespace rutter::tuner

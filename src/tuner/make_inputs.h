@@ -31,6 +31,9 @@ enum class Draw : uint8_t {
 };
 inline constexpr int kDraws = 4;
 const char* drawText(Draw d);  ///< for messages: "numbers near zero"
+/// Ways to make up inputs, in the order in which they are tried: each draw, then each without the set that was varied
+/// from a given one (variedInput).
+inline constexpr int kInputWays = 2 * kDraws;
 
 /// The rule of every input of the graph's top region, from what uses it: integers that index a table lie within it,
 /// integers that only feed Cast, Sub, Mul, Where and comparisons are masks. Types must have been inferred.
@@ -39,5 +42,9 @@ std::map<std::string, InputRule> inputRules(const ir::Graph& g);
 /// `set` chooses another draw: sets 0, 1, … of one seed differ; equal arguments give equal bits on every machine.
 ir::Tensor makeInput(const std::string& name, ir::DType dtype, const std::vector<int64_t>& dims, const InputRule& rule,
                      uint64_t seed, int set, Draw draw = Draw::kUsual);
+
+/// Another set from a given input, which knows best where the network's inputs lie: floats each times a number in
+/// [0.5, 1], indices and masks drawn anew by their rule, all others as they are.
+ir::Tensor variedInput(const std::string& name, const ir::Tensor& given, const InputRule& rule, uint64_t seed);
 
 }  // namespace rutter::tuner

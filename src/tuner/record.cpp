@@ -221,19 +221,6 @@ Json toJson(const WinnerRecord& r) {
           {"processes", r.processes}};
 }
 
-WinnerRecord winnerFromJson(const Json& j) {
-  WinnerRecord r;
-  read(j, "iter", r.iter);
-  read(j, "build_route", r.route);
-  read(j, "engine_hash", r.engineHash);
-  read(j, "reason", r.reason);
-  read(j, "center", r.center);
-  read(j, "lo", r.lo);
-  read(j, "hi", r.hi);
-  read(j, "processes", r.processes);
-  return r;
-}
-
 std::optional<Ratio> rankingOf(const std::vector<double>& logRatios) {
   if (logRatios.empty()) return std::nullopt;
   const Interval i = medianInterval(logRatios, 1.0 / 32);

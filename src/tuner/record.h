@@ -36,7 +36,7 @@ struct BaselineRecord {
   /// else.
   std::string timedRoute;
   std::string machine;  ///< hash of the machine profile that heuristics read
-  int inputs = 0;       ///< how inputs were made up: a Draw
+  int inputs = 0;       ///< how inputs were made up: a way of Backend::otherInputs
 };
 
 struct CandidateRecord {
@@ -99,7 +99,6 @@ BaselineRecord baselineFromJson(const Json& j);
 CandidateRecord candidateFromJson(const Json& j);
 SampleRecord sampleFromJson(const Json& j);
 ConfirmRecord confirmFromJson(const Json& j);
-WinnerRecord winnerFromJson(const Json& j);
 
 /// null for infinite and NaN.
 Json lossesToJson(const std::optional<std::map<std::string, double>>& losses);

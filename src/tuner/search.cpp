@@ -27,13 +27,19 @@ Search::Search(SearchConfig config, Runner& runner, Pacer& pacer, Journal& journ
       journal_(journal),
       listener_(listener),
       recorded_(journal.records()) {
+  int epoch = 0;
   for (const Json& j : journal.records()) {
     if (isDecision(j)) written_.insert(contentOf(j));
-    if (j.value("type", "") == "session") before_ = j.value("t", 0.0);
+    const std::string type = j.value("type", "");
+    if (type == "session") {
+      before_ = j.value("t", 0.0);
+      epoch = j.value("epoch", 0);
+    }
+    // What earlier sessions of this very search spent was time well spent. Their fresh processes are not asked for
+    // again; nor are an extension's candidates, as all that is recorded is known to it from the start.
+    if (epoch == config_.epoch && (type == "samples" || (type == "candidate" && epoch > 0)))
+      busy_ += j.value("busy_s", 0.0);
   }
-  // Fresh processes of earlier sessions are not asked for again, but were time well spent.
-  for (const auto& [key, s] : recorded_.samples)
-    if (config_.epoch == 0 || s.stage == fmt::format("confirm@{}", config_.epoch)) busy_ += s.busySeconds;
 }
 
 void Search::append(const Json& record) {
@@ -52,11 +58,15 @@ void Search::takeBaseline() {
     baseline_ = runner_.baseline();
     if (baseline_.status != Status::kInterrupted) append(toJson(baseline_));
   }
-  if (baseline_.inputs > 0)
+  if (const int draw = baseline_.inputs % kDraws; draw > 0)
     listener_.onMessage(int(Severity::kInfo),
                         fmt::format("{} as inputs give outputs that are not finite: {} are used instead; real ones, by "
                                     "--loadInputs, would be better",
-                                    drawText(Draw(0)), drawText(Draw(std::min(baseline_.inputs, kDraws - 1)))));
+                                    drawText(Draw(0)), drawText(Draw(draw))));
+  if (baseline_.inputs >= kDraws)
+    listener_.onMessage(int(Severity::kInfo),
+                        "a second set of inputs, varied from the one given, gives outputs that are not finite or none: "
+                        "the one given is used alone");
   switch (baseline_.status) {
     case Status::kOk:
       break;
@@ -307,9 +317,9 @@ ConfirmRecord Search::confirmOne(const Ranked& c, int finalists) {
     }
     std::optional<SampleRecord> s = sample(c, stage, int(ratios.size()));
     if (!s) {
-      // Out of time after the fewest processes that make a claim: it stands if all of them agree.
+      // Out of time: the next look is made now, at no more than its share of the error.
       r.reason = "time";
-      r.faster = ratios.size() >= 5 && now.interval.tail <= 0.05 && r.lo > std::log1p(config_.minGain);
+      r.faster = now.clear;
       return r;
     }
     if (s->status != Status::kOk || s->logRatios.empty()) {
@@ -457,6 +467,7 @@ TuneResult Search::summary() {
   r.journalPath = journal_.path();
   r.cachePath = config_.cacheFile;
   r.losses = baseline_.losses;
+  r.relativeError = r.defaultRelativeError = baseline_.relativeError;
   const bool any = r.counts["ok"] > 0;
   if (winner_ && winner_->iter >= 0) {
     r.outcome = TuneResult::Outcome::kImproved;
@@ -471,7 +482,6 @@ TuneResult Search::summary() {
     r.outcome = baseline_.status == Status::kOk ? TuneResult::Outcome::kNoImprovement : TuneResult::Outcome::kFailed;
     r.reason =
         baseline_.status == Status::kOk ? "no improvement found" : "the default engine failed: " + baseline_.error;
-    r.relativeError = baseline_.relativeError;
     r.bestMs = r.defaultMs;
   } else {
     r.outcome = TuneResult::Outcome::kFailed;

@@ -66,25 +66,14 @@ Confirmation confirm(std::span<const double> logRatios, const ConfirmRule& rule)
   c.interval = medianInterval({logRatios.begin(), logRatios.end()}, tail);
   c.center = median({logRatios.begin(), logRatios.end()});
   const double bar = std::log1p(rule.minGain);
+  c.clear = c.interval.lo > bar && c.interval.tail <= tail;
   if (std::find(std::begin(kLooks), std::end(kLooks), n) == std::end(kLooks) && n < last) return c;
   // A small n may not reach the tail at all: then only a later look can say "faster".
-  if (c.interval.lo > bar && c.interval.tail <= tail)
+  if (c.clear)
     c.verdict = Verdict::kFaster;
   else if (n >= last || c.interval.hi < bar)
     c.verdict = Verdict::kNotFaster;
   return c;
-}
-
-double percentile(std::vector<double> values, double p) {
-  RUTTER_CHECK(!values.empty(), "percentile of nothing");
-  std::sort(values.begin(), values.end());
-  const auto n = int64_t(values.size());
-  return values[std::max<int64_t>(n - 1 - int64_t(std::floor((1 - p / 100) * double(n) + 1e-9)), 0)];
-}
-
-double spread(std::vector<double> logRatios) {
-  if (logRatios.size() < 2) return 0;
-  return (percentile(logRatios, 90) - percentile(logRatios, 10)) / 2;
 }
 
 }  // namespace rutter::tuner

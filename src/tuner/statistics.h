@@ -56,6 +56,8 @@ struct Confirmation {
   Verdict verdict = Verdict::kMore;
   Interval interval;  ///< of the log ratio
   double center = 0;  ///< median log ratio
+  /// If this had to be the look, or the next look made now: whether "faster" would be within its share of the error.
+  bool clear = false;
 };
 inline constexpr int kLooks[] = {7, 11, 16, 24, 36};
 /// Of the tail: the first look has the most, or seven processes could never claim anything.
@@ -63,11 +65,5 @@ inline constexpr double kLookShares[] = {1 / 3., 1 / 6., 1 / 6., 1 / 6., 1 / 6.}
 /// `logRatios`: one number a process, in order. kFaster: the lower end clears log(1 + minGain). kNotFaster: the upper
 /// end is below it, or the last look is over. kMore: measure until the next look.
 Confirmation confirm(std::span<const double> logRatios, const ConfirmRule& rule);
-
-/// Percentile of trtexec: index max(n - 1 - floor((1 - p/100) n), 0) of n ascending values.
-double percentile(std::vector<double> values, double p);
-
-/// Relative spread of processes that measured the same pair: half the width of the middle 80 %.
-double spread(std::vector<double> logRatios);
 
 }  // namespace rutter::tuner

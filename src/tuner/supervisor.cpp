@@ -25,7 +25,6 @@ namespace {
 
 // Of a search's budget, and at most, for timing the hottest layers' kernels alone: their best is where --tune begins.
 constexpr double kKernelShare = 0.12, kKernelSeconds = 60;
-constexpr char kFolderPrefix[] = "rutter-tune-";
 
 std::string shellWord(const std::string& s) {
   if (!s.empty() && s.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%") ==
@@ -174,13 +173,12 @@ struct Opened {
 };
 
 // A journal to write to: new, or taken over.
-Opened openJournal(TuneOptions& o, const Json& about, const Fingerprint& machine, TuneListener& listener) {
+Opened openJournal(const TuneOptions& o, const Json& about, const Fingerprint& machine, TuneListener& listener) {
   const std::string path = o.cacheFile + ".journal";
   auto say = [&](Severity s, const std::string& text) { listener.onMessage(int(s), text); };
   Opened out;
   // A search that was killed before its first record had been written is as good as none.
-  const bool nothing =
-      o.resume && ::access(path.c_str(), F_OK) == 0 && readJournal(path).empty() && !o.expression.empty();
+  const bool nothing = o.resume && ::access(path.c_str(), F_OK) == 0 && readJournal(path).empty();
   if (!o.resume || nothing) {
     out.journal = Journal::create(path);
     if (!out.journal->keptAs().empty()) say(Severity::kInfo, "the old journal is kept as " + out.journal->keptAs());
@@ -201,20 +199,9 @@ Opened openJournal(TuneOptions& o, const Json& about, const Fingerprint& machine
     if (out.journal->damaged())
       say(Severity::kWarning, fmt::format("{} damaged records of {} are left out", out.journal->damaged(), path));
     const Json& header = out.journal->records()[0];
-    TuneOptions asked = o;
-    // A bare --continue goes on with the expression that was searched last.
     Json last = header;
     for (const Json& r : out.journal->records())
       if (r.value("type", "") == "session") last = r;
-    if (o.expression.empty() && o.search != SearchKind::kTune) {
-      o.expression = last.value("tuning_expr", "");
-      if (const std::string word = last.value("searching_algorithm", "fast"); word == "tune")
-        o.search = SearchKind::kTune;
-      else if (word == "user")
-        throw UserError("{} was searched by a program's own strategy: go on with that program", o.cacheFile);
-      else
-        o.search = parseSearch(word);
-    }
     const std::vector<std::string> d = headerDifferences(header, headerOf(o, about, machine));
     if (!d.empty()) {
       std::string all;
@@ -229,8 +216,11 @@ Opened openJournal(TuneOptions& o, const Json& about, const Fingerprint& machine
       out.journal->append(headerOf(o, about, machine));
     } else {
       for (const Json& r : out.journal->records()) {
+        if (const int epoch = r.value("epoch", 0); r.value("type", "") == "session" && epoch > out.epoch) {
+          out.epoch = epoch;
+          out.used = 0;  // what came before the extension was not its time
+        }
         out.used = std::max(out.used, r.value("t", 0.0));
-        if (r.value("type", "") == "session") out.epoch = std::max(out.epoch, r.value("epoch", 0));
       }
       const bool extends = last.value("tuning_expr", "") != o.expression ||
                            last.value("searching_algorithm", "") != searchName(o.search);
@@ -263,6 +253,7 @@ std::string oracleFolder() {
 
 TuneResult supervise(int fd, const Frame& hello, const std::string& program, const BackendFactory& makeBackend) {
   TuneOptions o = optionsFromJson(hello.body.at("options"));
+  takeOverLastSearch(o);  // before anything looks at what is searched
   Host host(fd);
   HostListener listener(host);
   SteadyClock clock;
@@ -329,6 +320,10 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
   for (const auto& [name, version] : about.at("stack").items()) machine.facts[name] = version.get<std::string>();
   Opened opened = openJournal(o, about, machine, listener);
   used = opened.used;
+  if (o.pairs.size() > 1)
+    listener.onMessage(
+        int(Severity::kInfo),
+        fmt::format("outputs are checked on all {} sets of inputs; time is measured on the first", o.pairs.size()));
 
   SearchConfig config;
   config.budgetSeconds = o.budgetSeconds;

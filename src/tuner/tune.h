@@ -115,7 +115,7 @@ struct CandidateInfo {
 struct Progress {
   int64_t done = 0;                ///< candidates finished
   std::optional<int64_t> planned;  ///< candidates of the current phase and before, if known
-  std::string phase;               ///< "baseline", "search", "rank", "confirm"
+  std::string phase;               ///< "baseline", "kernels" (timed alone), "search", "rank", "confirm"
   double elapsedSeconds = 0;       ///< across resumes
   std::optional<double> etaSeconds;
   std::optional<CandidateInfo> best;  ///< leading candidate so far
@@ -131,8 +131,9 @@ struct TuneResult {
   int processes = 0;               ///< fresh processes behind `confirmed`
   std::optional<double> defaultMs, bestMs;
   std::optional<std::map<std::string, double>> losses;  ///< of the winner
-  std::optional<double> relativeError;                  ///< of the winner against the oracle, largest over outputs
-  std::map<std::string, int64_t> counts;                ///< status -> candidates; also "same" (equal engines)
+  /// Of the winner and of the default against the oracle (or the references given), largest over outputs and sets.
+  std::optional<double> relativeError, defaultRelativeError;
+  std::map<std::string, int64_t> counts;  ///< status -> candidates; also "same" (equal engines)
   int64_t candidates = 0, distinctEngines = 0;
   double elapsedSeconds = 0, busySeconds = 0;  ///< busy: building or measuring candidates
   std::string enginePath;                      ///< where the winner was saved; "" = nowhere
@@ -164,12 +165,21 @@ class HostStrategy {
 TuneResult tune(const TuneOptions& options, TuneListener& listener, const std::atomic<int>* stop = nullptr,
                 HostStrategy* strategy = nullptr);
 
-/// What `--continue` needs from an existing cache: its header's argv and expression. UserError if it cannot be read.
-struct CacheHeader {
-  std::vector<std::string> argv;
-  std::string expression, search, tunerVersion, modelPath;
+/// What `--continue` goes on with: the command line of an existing record, and what its last session searched.
+struct LastSearch {
+  std::vector<std::string> argv;        ///< of the search's begin
+  std::string search, expression;       ///< a name of searchName(), spec 1.1
+  std::optional<double> budgetSeconds;  ///< <= 0: it had none; nothing: only the cache is left, which does not say
+  std::string saveEngine;               ///< where the winner was to be saved at its begin; "" = nowhere
 };
-CacheHeader readCacheHeader(const std::string& cacheFile);
+/// From the cache's journal; without one, from the cache. UserError if neither can be read.
+LastSearch lastSearch(const std::string& cacheFile);
+/// With `resume` and nothing to search for, `o` gets the last search's expression, kind and budget (unless it has one
+/// of its own). UserError if a program's own strategy searched last.
+void takeOverLastSearch(TuneOptions& o);
+
+/// What private folders of searches begin with: what a killed one left goes when the next is made.
+inline constexpr char kFolderPrefix[] = "rutter-tune-";
 
 /// Default cache file of the command line (spec section 2).
 std::string defaultCacheFile(const std::string& saveEngine);

@@ -180,6 +180,7 @@ Json toJson(const TuneResult& r) {
           {"best_ms", orNull(r.bestMs)},
           {"losses", lossesToJson(r.losses)},
           {"relative_error", orNull(r.relativeError)},
+          {"default_relative_error", orNull(r.defaultRelativeError)},
           {"counts", r.counts},
           {"candidates", r.candidates},
           {"distinct", r.distinctEngines},
@@ -203,6 +204,7 @@ TuneResult resultFromJson(const Json& j) {
   r.bestMs = optional<double>(j, "best_ms");
   r.losses = lossesFromJson(j.at("losses"));
   r.relativeError = optional<double>(j, "relative_error");
+  r.defaultRelativeError = optional<double>(j, "default_relative_error");
   r.counts = j.at("counts").get<std::map<std::string, int64_t>>();
   r.candidates = j.at("candidates");
   r.distinctEngines = j.at("distinct");

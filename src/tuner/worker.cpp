@@ -267,7 +267,9 @@ void measureOnce(int fd, Backend& backend) {
   sendFrame(fd, FrameType::kBuilt);
   const SampleRecord r = runSample(backend, judgeFromJson(f.body.at("judge")), f.body.at("standard"),
                                    f.body.at("engine"), inputs, f.body.at("swap"), f.body.at("luck"), sayTo(fd));
+  hook("answer.before");
   sendFrame(fd, FrameType::kEnd, toJson(r));
+  hook("answer.after");
 }
 
 }  // namespace

@@ -5,6 +5,9 @@
 #include <memory>
 
 #include "api/recorders.h"
+#include "compiler/compile.h"
+#include "compiler/timing_cache.h"
+#include "net.h"
 #include "onnx_writer.h"
 
 namespace rutter::test {
@@ -106,6 +109,25 @@ TEST_F(BuilderTiming, OtherBytesAreRefused) {
   bytes.pop_back();
   EXPECT_EQ(c->createTimingCache(bytes.data(), bytes.size()), nullptr);
   EXPECT_THAT(logger_.lines.back().second, HasSubstr("timing cache"));
+}
+
+// A kernel that was compiled to be timed was compiled.
+TEST(BuildCounts, KernelsOfTimingAreCounted) {
+  Net n;
+  n.output(n.op("MatMul", {n.op("Relu", {n.input("x", {8, 32})}), n.random({32, 16})}));
+  frontend::Model m;
+  m.graph = n.graph->clone();
+  compiler::BuildOptions o;
+  o.profiles = {{{"x", {{8, 32}, {8, 32}, {8, 32}}}}};
+  o.optimizationLevel = 4;
+  o.maxTactics = 2;
+  o.avgTiming = 1;
+  o.timings = std::make_shared<compiler::TimingCache>();
+  compiler::KernelCache cache;
+  const compiler::BuildResult first = compiler::buildEngine(m, o, cache);
+  EXPECT_GT(first.kernels, 0);
+  EXPECT_EQ(first.kernelsCompiled, first.kernels);
+  EXPECT_EQ(compiler::buildEngine(m, o, cache).kernelsCompiled, 0);
 }
 
 }  // namespace

@@ -147,6 +147,62 @@ TEST_F(CliProgram, ASearchIsRecordedSavedAndContinued) {
   EXPECT_EQ(json::parse(more.out)["candidates"], 3);
 }
 
+// A bare --continue goes on with what was searched last, in its budget; a budget is one, whichever flag says it.
+TEST_F(CliProgram, ContinueGoesOnWithTheLastSearch) {
+  const std::string record = "--tuningCacheFile=c";
+  auto sessions = [&] {
+    std::vector<json> out;
+    std::ifstream in(dir_ + "/c.journal");
+    for (std::string line; std::getline(in, line);)
+      if (auto j = json::parse(line); j["type"] == "session") out.push_back(j);
+    return out;
+  };
+  auto r = run({"--onnx=m.onnx", "--tune=20s", record, "--maxCandidates=2", "--exportLayerInfo=l.json", "--duration=0",
+                "--warmUp=0"});
+  ASSERT_EQ(r.code, 0) << r.out << r.err;
+  EXPECT_THAT(r.out, HasSubstr("Relative error: default "));
+  EXPECT_THAT(slurp(dir_ + "/l.json"), HasSubstr("Layers"));
+  fs::remove(dir_ + "/m.engine");
+  fs::remove(dir_ + "/l.json");
+
+  // An extension: the budget was --tune's. The engine goes where it went, and reports are made.
+  auto extended = run({"--continue", record, "--tuneBuildRoutes=-codegen:vector=[auto|128]"});
+  ASSERT_EQ(extended.code, 0) << extended.out << extended.err;
+  EXPECT_TRUE(fs::exists(dir_ + "/m.engine"));
+  EXPECT_THAT(slurp(dir_ + "/l.json"), HasSubstr("Layers"));
+  ASSERT_EQ(sessions().size(), 2u);
+  EXPECT_EQ(sessions()[1]["epoch"], 1);
+  EXPECT_EQ(sessions()[1]["budget"], 20);
+  EXPECT_EQ(sessions()[1]["t"], 0);
+
+  auto bare = run({"--continue", record});
+  ASSERT_EQ(bare.code, 0) << bare.out << bare.err;
+  EXPECT_THAT(bare.out, Not(HasSubstr("TASK_BEGIN")));
+  ASSERT_EQ(sessions().size(), 3u);
+  for (auto key : {"epoch", "searching_algorithm", "tuning_expr", "budget"})
+    EXPECT_EQ(sessions()[2][key], sessions()[1][key]) << key;
+
+  for (auto flag : {"--tune=50s", "--tuningTimeOut=40"}) {
+    auto next = run({"--continue", record, flag});
+    ASSERT_EQ(next.code, 0) << next.out << next.err;
+    EXPECT_EQ(sessions().back()["searching_algorithm"], "tune") << flag;
+  }
+  EXPECT_EQ(sessions()[3]["budget"], 50);
+  EXPECT_EQ(sessions()[3]["epoch"], 2);
+  EXPECT_EQ(sessions()[4]["budget"], 40);
+  EXPECT_EQ(sessions()[4]["epoch"], 2);
+}
+
+TEST_F(CliProgram, ContinueSaysWhatTheSearchWasWarnedOf) {
+  ASSERT_EQ(
+      run({"--onnx=m.onnx", "--tuneBuildRoutes=-codegen:vector=[auto|128]", "--tuningCacheFile=c", "--iterations=5"})
+          .code,
+      0);
+  auto r = run({"--continue", "--tuningCacheFile=c"});
+  EXPECT_THAT(r.err, HasSubstr("--iterations has no effect"));
+  EXPECT_THAT(r.err, HasSubstr("the winner will not be saved"));
+}
+
 TEST_F(CliProgram, AnEngineTunedForOtherShapesOrAnotherMachineWarns) {
   auto m = onnxwriter::reluModel();
   m.inputs = {onnxwriter::value("x", onnxwriter::kFloat, {"n", "3"})};
@@ -218,6 +274,20 @@ TEST_F(CliProgram, SearchesMakeUpInputsOnWhichOutputsAreFinite) {
   EXPECT_EQ(log.code, 0) << log.err;
   EXPECT_THAT(log.out, HasSubstr("positive numbers are used instead"));
   EXPECT_THAT(log.out, HasSubstr("2 / 2 candidates succeeded"));
+  // Half of what is given may lie where the network is not defined: then what is given is all there is.
+  std::ofstream(dir_ + "/near1.bin", std::ios::binary)
+      .write(reinterpret_cast<const char*>(std::vector<float>(16, 1.05f).data()), 64);
+  onnxwriter::Model root;
+  root.nodes = {node("Sub", {"x", "one"}, {"d"}, {}, "s"), node("Sqrt", {"d"}, {"y"}, {}, "r")};
+  root.initialisers = {onnxwriter::floats("one", {1}, {1})};
+  root.inputs = {onnxwriter::value("x", onnxwriter::kFloat, {"2", "8"})};
+  root.outputs = {onnxwriter::value("y", onnxwriter::kFloat, {"2", "8"})};
+  write("root.onnx", root);
+  auto given = run({"--onnx=root.onnx", "--tuneBuildRoutes=-codegen:vector=[auto|128]", "--saveEngine=root.engine",
+                    "--loadInputs=x:near1.bin"});
+  EXPECT_EQ(given.code, 0) << given.err;
+  EXPECT_THAT(given.out, HasSubstr("the one given is used alone"));
+  EXPECT_THAT(given.out, HasSubstr("2 / 2 candidates succeeded"));
   auto never = tune("never.onnx", {node("Sub", {"x", "x"}, {"z"}, {}, "s"), node("Div", {"x", "z"}, {"y"}, {}, "d")});
   EXPECT_EQ(never.code, 1);
   EXPECT_THAT(never.err, HasSubstr("output 'y' is not finite on any made-up inputs"));

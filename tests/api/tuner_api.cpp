@@ -1,8 +1,12 @@
 // Tuning through the public API, in real worker processes: a strategy of the program's own, expressions, edits, inputs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -189,6 +193,42 @@ TEST_F(TunerApi, RecordsAreContinued) {
   EXPECT_EQ(watcher.finished, 1);  // the known one is not measured again
   EXPECT_EQ(both.told.at(0).ratio, first.told.at(0).ratio);
   for (const char* ending : {"", ".journal"}) std::filesystem::remove(cache + ending);
+}
+
+// What a killed program left goes with the next tuner; what other tuners of this program have stays.
+TEST_F(TunerApi, FoldersOfKilledProgramsGo) {
+  namespace fs = std::filesystem;
+  char name[] = "/tmp/rutter-tuner-api-XXXXXX";
+  const std::string dir = mkdtemp(name);
+  const char* was = std::getenv("TMPDIR");
+  const std::string before = was ? was : "";
+  setenv("TMPDIR", dir.c_str(), 1);
+  auto files = [&] {
+    return std::count_if(fs::recursive_directory_iterator(dir), {},
+                         [](auto& e) { return e.path().filename() == "tensor0.bin"; });
+  };
+  narrow();
+  const float x[12] = {};
+  const pid_t child = fork();
+  if (child == 0) {
+    if (tuner_->setInput(0, "x", x, sizeof x)) raise(SIGKILL);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status)) << "the child could not keep its input";
+  EXPECT_EQ(files(), 1);
+  ASSERT_TRUE(tuner_->setInput(0, "x", x, sizeof x));
+  EXPECT_EQ(files(), 1);  // this one's
+  std::unique_ptr<ITuner> other(createTuner(*builder_, *network_, *config_));
+  ASSERT_TRUE(other->setInput(0, "x", x, sizeof x));
+  EXPECT_EQ(files(), 2);
+  tuner_.reset();
+  EXPECT_EQ(files(), 1);
+  other.reset();
+  EXPECT_TRUE(fs::is_empty(dir));
+  was ? setenv("TMPDIR", before.c_str(), 1) : unsetenv("TMPDIR");
+  fs::remove_all(dir);
 }
 
 TEST_F(TunerApi, ErrorsAreReported) {

@@ -49,6 +49,7 @@ class ProcessTest : public testing::Test {
   }
   void TearDown() override {
     unsetenv("RUTTER_TEST_KILL");
+    EXPECT_TRUE(noneLeft());
     EXPECT_TRUE(fs::is_empty(dir_ + "/tmp")) << "a private folder was left behind";
     fs::remove_all(dir_);
   }
@@ -67,6 +68,25 @@ class ProcessTest : public testing::Test {
     o.runTimeOut = 3;
     o.argv = {"rutter", "--onnx=" + o.model.path};
     return o;
+  }
+  // Processes of this very test: they have its folder in their environment.
+  std::vector<int> processes() const {
+    std::vector<int> out;
+    for (const auto& e : fs::directory_iterator("/proc")) {
+      const int pid = atoi(e.path().filename().c_str());
+      if (pid <= 0 || pid == getpid()) continue;
+      std::ifstream in(e.path() / "environ", std::ios::binary);
+      const std::string all((std::istreambuf_iterator<char>(in)), {});
+      if (all.find(dir_ + "/cache") != std::string::npos) out.push_back(pid);
+    }
+    return out;
+  }
+  // Who has just been killed may take a moment to go.
+  testing::AssertionResult noneLeft() const {
+    std::vector<int> left = processes();
+    for (int i = 0; i < 500 && !left.empty(); i++, left = processes()) usleep(10'000);
+    if (left.empty()) return testing::AssertionSuccess();
+    return testing::AssertionFailure() << left.size() << " processes are left, the first is " << left[0];
   }
   std::map<std::string, CandidateRecord> candidates() {
     return Recorded(readJournal(dir_ + "/cache.jsonl.journal")).candidates;
@@ -94,7 +114,7 @@ TEST_F(ProcessTest, TunesAndSavesTheWinner) {
   const Cache c = parseCache(readWholeFile(dir_ + "/cache.jsonl"), "cache");
   EXPECT_EQ(c.candidates.size(), 5u);
   EXPECT_FALSE(syncCache(dir_ + "/cache.jsonl", readJournal(dir_ + "/cache.jsonl.journal")));
-  EXPECT_EQ(readCacheHeader(dir_ + "/cache.jsonl").expression, kExample);
+  EXPECT_EQ(lastSearch(dir_ + "/cache.jsonl").expression, kExample);
 }
 
 TEST_F(ProcessTest, TuneBeginsWithWhatTimingKernelsFound) {
@@ -136,6 +156,18 @@ TEST_F(ProcessTest, ABytesModelTravels) {
   TuneOptions o = options(exampleWorld());
   o.model.bytes = exampleWorld().dump();
   EXPECT_EQ(tune(o, silent_).route, "-fuse=on -tile=16 -unroll=1");
+}
+
+// What noneLeft() looks for is there while a search runs.
+TEST_F(ProcessTest, ProcessesOfASearchAreSeen) {
+  struct Listener : TuneListener {
+    std::function<size_t()> count;
+    size_t most = 0;
+    void onBegin(int64_t, const std::string&) override { most = std::max(most, count()); }
+  } listener;
+  listener.count = [&] { return processes().size(); };
+  tune(options(exampleWorld()), listener);
+  EXPECT_GE(listener.most, 2u);  // supervisor and worker
 }
 
 struct Fault {
@@ -328,6 +360,43 @@ TEST_F(ProcessTest, ContinueWithAnExpressionExtends) {
   EXPECT_EQ(again.confirmed->lo, r.confirmed->lo);
 }
 
+// Its kind and its budget are the extension's own from the start, and the time of what came before is not.
+TEST_F(ProcessTest, ABareContinueGoesOnWithTheExtension) {
+  tune(options(exampleWorld(), "-tile=[16|32]"), silent_);
+  const std::string journal = dir_ + "/cache.jsonl.journal";
+  Journal::open(journal)->append({{"type", "note"}, {"t", 5000}});  // as if it had taken that long
+  TuneOptions o = options(exampleWorld(), "", SearchKind::kTune);
+  o.resume = true;
+  o.budgetSeconds = 300;
+  o.maxCandidates = 2;
+  tune(o, silent_);
+  const size_t known = candidates().size();
+  o.search = SearchKind::kFast;
+  o.budgetSeconds = -1;
+  o.maxCandidates = 5;
+  tune(o, silent_);
+  std::vector<Json> sessions;
+  for (const Json& j : readJournal(journal))
+    if (j.value("type", "") == "session") sessions.push_back(j);
+  ASSERT_EQ(sessions.size(), 3u);
+  for (int s : {1, 2}) {
+    EXPECT_EQ(sessions[size_t(s)]["epoch"], 1);
+    EXPECT_EQ(sessions[size_t(s)]["searching_algorithm"], "tune");
+    EXPECT_EQ(sessions[size_t(s)]["budget"], 300);
+    EXPECT_LT(sessions[size_t(s)]["t"], 300);
+  }
+  // Candidates of --tune are judged layer by layer: that was known before the journal was opened.
+  const auto all = candidates();
+  EXPECT_GT(all.size(), known);
+  int built = 0;
+  for (const auto& [route, c] : all) {
+    if (c.iter < int64_t(known) || c.sameAs) continue;
+    built++;
+    EXPECT_FALSE(c.layerMs.empty()) << route;
+  }
+  EXPECT_GT(built, 0);
+}
+
 TEST_F(ProcessTest, AllEnginesAreSavedUnderTheirOwnNumbers) {
   TuneOptions o = options(exampleWorld(), kExample, SearchKind::kMixed);
   o.saveAllEngines = true;
@@ -336,7 +405,6 @@ TEST_F(ProcessTest, AllEnginesAreSavedUnderTheirOwnNumbers) {
     EXPECT_EQ(Json::parse(readWholeFile(fmt::format("{}.iter{}", o.saveEngine, c.iter))).at("route"), route);
 }
 
-// More candidates than one worker serves.
 // Workers are replaced now and then: that the time is up while one prepares costs its candidate, not the search.
 TEST_F(ProcessTest, AnInterruptedPreparationIsAnInterruptedCandidate) {
   RunnerOptions o;
@@ -354,6 +422,7 @@ TEST_F(ProcessTest, AnInterruptedPreparationIsAnInterruptedCandidate) {
   for (const auto& e : fs::directory_iterator(dir_ + "/tmp")) fs::remove_all(e.path());
 }
 
+// More candidates than one worker serves.
 TEST_F(ProcessTest, WorkersAreReplaced) {
   Json j = exampleWorld();
   std::string expression, values = "0";
@@ -362,7 +431,10 @@ TEST_F(ProcessTest, WorkersAreReplaced) {
     j["layers"]["l"]["effects"]["-many=" + std::to_string(v)] = v == 210 ? 0.8 : 1.3;
   }
   j["knobs"]["-many"] = values;
+  j["prepared"] = dir_ + "/prepared";  // a line for each worker
   EXPECT_EQ(tune(options(j, "-many=[" + values + "]"), silent_).route, "-many=210");
+  const std::string lines = readWholeFile(dir_ + "/prepared");
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2);
 }
 
 TEST_F(ProcessTest, ContinueFromTheCacheAlone) {
@@ -391,6 +463,7 @@ TEST_P(KillTest, ContinuesAsTheStraightRun) {
   for (int i = 0; i < k.count; i++) {
     const int n = k.first + i * k.step;
     for (const char* f : {"/cache.jsonl", "/cache.jsonl.journal", "/best.engine", "/killed"}) fs::remove(dir_ + f);
+    fs::remove_all(dir_ + "/cache");  // the oracle's answers are written anew
     setenv("RUTTER_TEST_KILL", fmt::format("{} {} {} {}/killed", k.role, k.point, n, dir_).c_str(), 1);
     TuneOptions o = options(exampleWorld(), expression, SearchKind::kMixed);
     bool died = false;
@@ -398,6 +471,8 @@ TEST_P(KillTest, ContinuesAsTheStraightRun) {
     try {
       got = tune(o, silent_);
     } catch (const DeviceError&) {
+      died = true;
+    } catch (const UserError&) {  // the child that measures the default was killed
       died = true;
     }
     unsetenv("RUTTER_TEST_KILL");
@@ -419,7 +494,8 @@ TEST_P(KillTest, ContinuesAsTheStraightRun) {
         EXPECT_EQ(all.at(route).logRatios, c.logRatios) << k.point << " " << n << all.at(route).error;
       }
     EXPECT_FALSE(syncCache(dir_ + "/cache.jsonl", readJournal(dir_ + "/cache.jsonl.journal")));
-    for (const auto& e : fs::directory_iterator(dir_))
+    EXPECT_TRUE(noneLeft()) << k.point << " " << n;
+    for (const auto& e : fs::recursive_directory_iterator(dir_))
       EXPECT_EQ(e.path().filename().string().find(".tmp"), std::string::npos)
           << k.point << " " << n << ": " << e.path();
   }
@@ -433,7 +509,8 @@ INSTANTIATE_TEST_SUITE_P(
                     KillPoint{"supervisor", "journal.after", 13, 4, 8}, KillPoint{"supervisor", "fork.before", 1, 3, 6},
                     KillPoint{"supervisor", "fork.after", 1, 3, 6}, KillPoint{"supervisor", "rename.before", 1, 1, 6},
                     KillPoint{"supervisor", "rename.after", 1, 1, 6}, KillPoint{"worker", "fork.before", 2, 1, 3},
-                    KillPoint{"worker", "fork.after", 2, 1, 3}),
+                    KillPoint{"worker", "fork.after", 2, 1, 3}, KillPoint{"worker", "rename.before", 1, 1, 7},
+                    KillPoint{"worker", "rename.after", 1, 1, 7}, KillPoint{"measure", "answer.after", 1, 1, 1}),
     [](const auto& info) {
       std::string name = fmt::format("{}_{}_from_{}", info.param.role, info.param.point, info.param.first);
       std::replace(name.begin(), name.end(), '.', '_');
@@ -468,14 +545,16 @@ TEST_F(ProcessTest, AKilledChildCostsOneCandidate) {
 
 // A finalist whose fresh process dies is out of the race, and the next best is confirmed.
 TEST_F(ProcessTest, AKilledMeasurementCostsOneFinalist) {
-  const TuneResult want = tune(options(exampleWorld()), silent_);
-  for (const char* f : {"/cache.jsonl", "/cache.jsonl.journal", "/best.engine"}) fs::remove(dir_ + f);
-  setenv("RUTTER_TEST_KILL", fmt::format("measure child 1 {}/killed", dir_).c_str(), 1);
-  const TuneResult got = tune(options(exampleWorld()), silent_);
-  ASSERT_TRUE(fs::exists(dir_ + "/killed"));
-  EXPECT_EQ(want.route, "-fuse=on -tile=16 -unroll=1");
-  EXPECT_EQ(got.route, "-fuse=off -tile=32 -unroll=1");
-  EXPECT_GE(got.processes, 5);
+  EXPECT_EQ(tune(options(exampleWorld()), silent_).route, "-fuse=on -tile=16 -unroll=1");
+  for (const char* point : {"child", "answer.before"}) {
+    for (const char* f : {"/cache.jsonl", "/cache.jsonl.journal", "/best.engine", "/killed"}) fs::remove(dir_ + f);
+    setenv("RUTTER_TEST_KILL", fmt::format("measure {} 1 {}/killed", point, dir_).c_str(), 1);
+    const TuneResult got = tune(options(exampleWorld()), silent_);
+    ASSERT_TRUE(fs::exists(dir_ + "/killed")) << point;
+    EXPECT_EQ(got.route, "-fuse=off -tile=32 -unroll=1") << point;
+    EXPECT_GE(got.processes, 6) << point;
+    EXPECT_TRUE(noneLeft()) << point;
+  }
 }
 
 // A sender that is slower than the receiver's patience: what has begun is read to its end.

@@ -282,6 +282,43 @@ TEST(Search, AUsedUpBudgetIsSaidAndNotUsedFurther) {
   EXPECT_GT(c.candidates, a.candidates);
 }
 
+// Whoever is short of time claims no more than its few processes bear, shared among the finalists.
+TEST(Search, TimeThatIsUpClaimsWhatItsProcessesBear) {
+  struct TimeIsUp : SimRunner {
+    using SimRunner::SimRunner;
+    SampleRecord sample(int64_t iter, const std::string& route, const std::string& stage, int index) override {
+      SampleRecord s = SimRunner::sample(iter, route, stage, index);
+      if (samples == last) clock.advance(1e6);
+      return s;
+    }
+    int last = 0;
+  };
+  auto outcome = [](const char* expression, int last) {
+    const World world(example());
+    TimeIsUp runner(world);
+    runner.last = last;
+    SimPacer pacer(runner.clock);
+    SearchConfig config;
+    config.budgetSeconds = 1000;
+    auto journal = Journal::inMemory({{{"type", "header"}}, {{"type", "session"}}});
+    TuneListener silent;
+    const TuneResult r = Search(config, runner, pacer, *journal, silent).run([&](const BaselineRecord&) {
+      return makeSpecStrategy(SearchKind::kFast, knobs::Expression::parse(expression, *world.registry));
+    });
+    EXPECT_EQ(runner.samples, last) << "the time was not up there";
+    for (const Json& j : journal->records())
+      if (j["type"] == "confirm" && j["processes"] == last) {
+        EXPECT_EQ(j["reason"], "time");
+      }
+    return r.outcome;
+  };
+  using Outcome = TuneResult::Outcome;
+  const char one[] = "-tile=[32|16]", two[] = "-fuse=[on|off] -tile=[32|16]";
+  EXPECT_EQ(outcome(one, 5), Outcome::kNoImprovement);
+  EXPECT_EQ(outcome(one, 6), Outcome::kImproved);
+  EXPECT_EQ(outcome(two, 6), Outcome::kNoImprovement);
+}
+
 TEST(Search, MaxCandidates) {
   Session s(example());
   s.config.maxCandidates = 3;
@@ -365,6 +402,24 @@ TEST(Search, ExtendingTakesOverKnownRoutes) {
   EXPECT_EQ(r.route, "-fuse=off -tile=16 -unroll=1");
   EXPECT_EQ(r.winnerIter, 5);
   EXPECT_EQ(r.candidates, 6);
+}
+
+// A session that only goes on with an extension counts what that extension did before, and nothing of the first search.
+TEST(Search, TheTimeOfAnExtensionIsItsOwnOverItsSessions) {
+  Session s(example());
+  s.run(s.spec(SearchKind::kFast, kExample));
+  const char more[] = "-fuse=[on|off] -tile=[32|16] -unroll=[1|2]";
+  auto extend = [&](std::vector<Json> records) {
+    auto t = std::make_unique<Session>(example());
+    records.push_back({{"type", "session"}, {"epoch", 1}});
+    t->journal = Journal::inMemory(std::move(records));
+    t->config.epoch = 1;
+    return std::pair(t->run(t->spec(SearchKind::kFull, more)), t->journal->records());
+  };
+  const auto [first, records] = extend(s.journal->records());
+  const auto [second, again] = extend(records);
+  EXPECT_GT(first.busySeconds, 0);
+  EXPECT_NEAR(second.busySeconds, first.busySeconds, 1e-6);
 }
 
 // A/A: the default's own engine, forced past same_as, must not win. Placement luck is generous here.

@@ -106,20 +106,29 @@ TEST(Statistics, ManyProcessesConfirmWhatFewCannot) {
   EXPECT_EQ(confirm(all, {}).verdict, Verdict::kFaster);
 }
 
+// What may be claimed between looks, when the time is up: no more than the next look could claim.
+TEST(Statistics, AnEarlyLookKeepsItsShareOfTheError) {
+  const std::vector<double> fast(10, 0.05);
+  const std::span<const double> all(fast);
+  EXPECT_FALSE(confirm({}, {}).clear);
+  EXPECT_FALSE(confirm(all.first(5), {}).clear);  // 1/32 is more than a third of 0.05
+  EXPECT_TRUE(confirm(all.first(6), {}).clear);
+  const ConfirmRule two{.finalists = 2};
+  EXPECT_FALSE(confirm(all.first(6), two).clear);
+  EXPECT_TRUE(confirm(all.first(8), two).clear);
+  EXPECT_EQ(confirm(all.first(8), two).verdict, Verdict::kMore);
+  EXPECT_FALSE(confirm(all.first(8), {.finalists = 4}).clear);
+  EXPECT_FALSE(confirm(all.first(6), {.minGain = 0.06}).clear);
+  std::vector<double> one = fast;
+  one[3] = 0;  // not all of them agree
+  EXPECT_FALSE(confirm(std::span<const double>(one).first(6), {}).clear);
+}
+
 TEST(Statistics, GainMustClearTheMarginNotOnlyZero) {
   ConfirmRule rule{.minGain = 0.05};
   EXPECT_EQ(confirm(std::vector<double>(7, std::log(1.04)), rule).verdict, Verdict::kNotFaster);
   EXPECT_EQ(confirm(std::vector<double>(7, std::log1p(0.05)), rule).verdict, Verdict::kMore);
   EXPECT_EQ(confirm(std::vector<double>(7, std::log(1.06)), rule).verdict, Verdict::kFaster);
-}
-
-TEST(Statistics, PercentileAsTrtexecCountsIt) {
-  std::vector<double> v;
-  for (int i = 1; i <= 10; i++) v.push_back(i);
-  EXPECT_EQ(percentile(v, 100), 10);
-  EXPECT_EQ(percentile(v, 90), 9);
-  EXPECT_EQ(percentile(v, 0), 1);
-  EXPECT_EQ(percentile(v, 99), 10);
 }
 
 // A machine whose speed drifts: a run takes its engine's time times the drift at that moment.

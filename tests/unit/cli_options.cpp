@@ -148,6 +148,31 @@ TEST(CliOptions, TuningFlags) {
               ElementsAre(HasSubstr("--minGain has no effect")));
 }
 
+TEST(CliOptions, FlagsWithoutEffectAreSaid) {
+  const std::string none = " has no effect";
+  EXPECT_THAT(parse({"--onnx=m", "--tune", "--tuningSearch=full"}).warnings,
+              ElementsAre(HasSubstr("--tuningSearch" + none)));
+  EXPECT_THAT(parse({"--onnx=m", "--tune", "--tuneBuildRoutes=-a=1", "--tuningSearch=full"}).warnings, IsEmpty());
+  EXPECT_THAT(parse({"--onnx=m", "--noCompilationCache"}).warnings,
+              ElementsAre(HasSubstr("--noCompilationCache" + none)));
+  EXPECT_THAT(parse({"--onnx=m", "--noCompilationCache=false"}).warnings, IsEmpty());
+  EXPECT_THAT(parse({"--onnx=m", "--tune", "--noCompilationCache"}).warnings, IsEmpty());
+  EXPECT_THAT(parse({"--onnx=m", "--yes"}).warnings, ElementsAre(HasSubstr("--yes" + none)));
+  EXPECT_THAT(parse({"--onnx=m", "--tuneBuildRoutes=-a=1", "--dryRun", "--yes"}).warnings, IsEmpty());
+  for (const char* flag : {"--accuracyAlgorithm=l1", "--accuracyThreshold=0.1", "--atol=1", "--rtol=1"}) {
+    const std::string name = std::string(flag).substr(0, std::string(flag).find('='));
+    EXPECT_THAT(parse({"--onnx=m", flag}).warnings, ElementsAre(HasSubstr(name + none)));
+    EXPECT_THAT(parse({"--loadEngine=e", "--loadInputs=x:a", flag}).warnings, ElementsAre(HasSubstr(name + none)));
+    EXPECT_THAT(parse({"--onnx=m", "--tune", flag}).warnings, IsEmpty()) << flag;
+    if (name != "--accuracyThreshold") {
+      EXPECT_THAT(
+          parse({"--onnx=m", "--loadInputs=x:a", "--loadRefOutputs=y:b", "--accuracyThreshold=1", flag}).warnings,
+          IsEmpty())
+          << flag;
+    }
+  }
+}
+
 TEST(CliOptions, ContinueAllowsItsFew) {
   auto o = parse({"--continue", "--tuningCacheFile=c", "--tuneBuildRoutes=-a=1", "--tuningTimeOut=5", "--force",
                   "--json", "--verbose"});

@@ -151,9 +151,13 @@ bool reportWinner(const Options& o, const std::string& engine, Console& console)
 
 }  // namespace
 
-bool run(const Options& o, const std::vector<std::string>& argv, Console& console) {
-  // A resumed search echoes what it resumes.
-  if (!o.tuning.resume) console.lines(echoOptions(o));
+bool run(const Options& given, const std::vector<std::string>& argv, Console& console) {
+  // A resumed search is, in everything, the one that it resumes.
+  std::vector<std::string> args(argv.begin() + 1, argv.end());
+  const Options o = given.tuning.resume ? resumedOptions(given, args) : given;
+  if (given.tuning.resume)
+    for (const auto& w : o.warnings) console.warning(w);
+  console.lines(echoOptions(o));
   console.info("Rutter version " RUTTER_VERSION);
   setAffinity(o.inference.cpus);
   checkTempdir(o);
@@ -169,7 +173,7 @@ bool run(const Options& o, const std::vector<std::string>& argv, Console& consol
   checkOutputs(o);
   if (o.tuning.active()) {
     std::string engine;
-    return runTuning(o, argv, console, engine) && reportWinner(o, engine, console);
+    return runTuning(o, argv[0], args, console, engine) && reportWinner(o, engine, console);
   }
 
   Session s(console);

@@ -186,19 +186,6 @@ std::string lossText(const std::map<std::string, double>& losses) {
   return out;
 }
 
-// What --continue goes on with: the recorded command line and the new flags, in `args`.
-Options resumed(const Options& o, const std::vector<std::string>& argv, std::vector<std::string>& args) {
-  const auto header = tuner::readCacheHeader(absolutePath(o.tuning.cacheFile));
-  if (header.argv.empty()) throw UserError("--continue: {} records no command line", o.tuning.cacheFile);
-  const std::vector<std::string> recorded(header.argv.begin() + 1, header.argv.end());
-  args = continuedArgs(recorded, header.expression, {argv.begin() + 1, argv.end()});
-  auto out = makeOptions(CommandLine::parse(args));
-  out.tuning.resume = true;
-  out.tuning.force = o.tuning.force;
-  out.tuning.cacheFile = o.tuning.cacheFile;
-  return out;
-}
-
 }  // namespace
 
 // For one line of progress; the summary and the record have it whole.
@@ -236,6 +223,11 @@ std::vector<std::string> tuningSummary(const tuner::TuneResult& r, const Options
     out.push_back("no candidate succeeded: " + r.reason);
   }
   if (r.losses && !r.losses->empty()) out.push_back("Accuracy loss: " + lossText(*r.losses));
+  const bool references = std::any_of(o.inference.pairs.begin(), o.inference.pairs.end(),
+                                      [](const RefPair& p) { return !p.refOutputs.empty(); });
+  if (r.relativeError && r.defaultRelativeError)
+    out.push_back(fmt::format("Relative error: default {:.2g}, best {:.2g}, against {}", *r.defaultRelativeError,
+                              *r.relativeError, references ? "the references" : "the oracle"));
   const auto ok = r.counts.count("ok") ? r.counts.at("ok") : 0;
   out.push_back(fmt::format("{} / {} candidates succeeded, {} distinct engines", ok, r.candidates, r.distinctEngines));
   std::string failures;
@@ -281,6 +273,8 @@ std::string tuningJson(const tuner::TuneResult& r) {
   }
   if (r.losses)
     for (const auto& [name, l] : *r.losses) j["accuracy_loss"][name] = l;
+  j["relative_error"] = number(r.relativeError);
+  j["default_relative_error"] = number(r.defaultRelativeError);
   j["candidates"] = r.candidates;
   j["distinct_engines"] = r.distinctEngines;
   j["counts"] = r.counts;
@@ -293,16 +287,26 @@ std::string tuningJson(const tuner::TuneResult& r) {
   return j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-bool runTuning(const Options& given, const std::vector<std::string>& argv, Console& console, std::string& enginePath) {
-  std::vector<std::string> args(argv.begin() + 1, argv.end());
-  const Options o = given.tuning.resume ? resumed(given, argv, args) : given;
-  if (given.tuning.resume) {
-    console.lines(echoOptions(o));
-    checkTempdir(o);
-  }
-  std::vector<std::string> recorded{argv[0]};
+Options resumedOptions(const Options& given, std::vector<std::string>& args) {
+  const auto last = tuner::lastSearch(absolutePath(given.tuning.cacheFile));
+  if (last.argv.empty()) throw UserError("--continue: {} records no command line", given.tuning.cacheFile);
+  if (last.search == tuner::searchName(tuner::SearchKind::kUser) && !given.tuning.tuneSeconds &&
+      !given.tuning.expression && !given.tuning.expressionFile)
+    throw UserError("{} was searched by a program's own strategy: go on with that program", given.tuning.cacheFile);
+  args = continuedArgs({last.argv.begin() + 1, last.argv.end()},
+                       {last.search, last.expression, last.budgetSeconds, last.saveEngine}, args);
+  auto out = makeOptions(CommandLine::parse(args));
+  out.tuning.resume = true;
+  out.tuning.force = given.tuning.force;
+  out.tuning.cacheFile = given.tuning.cacheFile;
+  return out;
+}
+
+bool runTuning(const Options& o, const std::string& program, const std::vector<std::string>& args, Console& console,
+               std::string& enginePath) {
+  std::vector<std::string> recorded{program};
   const auto folder = std::filesystem::current_path().string();
-  for (auto& a : absoluteArgs({argv.begin() + 1, argv.end()}, folder)) recorded.push_back(std::move(a));
+  for (auto& a : absoluteArgs(args, folder)) recorded.push_back(std::move(a));
   const auto options = tuneOptions(o, recorded, console);
   Interrupts interrupts;
   tuner::TuneResult result;

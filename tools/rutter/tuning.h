@@ -9,9 +9,14 @@
 
 namespace rutter::cli {
 
-/// Runs the search that the options ask for. `argv`: the whole command line. True if there is a winner, the default
+/// What --continue goes on with: the recorded command line with what the new one (`args`, without the program's name)
+/// adds. `args` becomes that line. UserError if there is no such record.
+Options resumedOptions(const Options& given, std::vector<std::string>& args);
+
+/// Runs the search that the options ask for; `args` is their command line. True if there is a winner, the default
 /// included; `enginePath` then says where it was saved ("" if nowhere).
-bool runTuning(const Options& options, const std::vector<std::string>& argv, Console& console, std::string& enginePath);
+bool runTuning(const Options& options, const std::string& program, const std::vector<std::string>& args,
+               Console& console, std::string& enginePath);
 
 /// Lines at the end of a search.
 std::vector<std::string> tuningSummary(const tuner::TuneResult& r, const Options& o,

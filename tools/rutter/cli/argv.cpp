@@ -1,5 +1,7 @@
 #include "cli/argv.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -29,6 +31,16 @@ bool isAny(const std::string& arg, std::initializer_list<Flag> flags) {
   return f && std::find(flags.begin(), flags.end(), f->flag) != flags.end();
 }
 
+bool given(const std::vector<std::string>& args, Flag flag) {
+  return std::any_of(args.begin(), args.end(), [&](auto& a) { return isAny(a, {flag}); });
+}
+// "" if it is not there, or has no value.
+std::string valueOf(const std::vector<std::string>& args, Flag flag) {
+  for (const auto& a : args)
+    if (isAny(a, {flag}) && a.find('=') != a.npos) return a.substr(a.find('=') + 1);
+  return "";
+}
+
 }  // namespace
 
 std::vector<std::string> absoluteArgs(const std::vector<std::string>& args, const std::string& folder) {
@@ -56,29 +68,45 @@ std::vector<std::string> absoluteArgs(const std::vector<std::string>& args, cons
   return out;
 }
 
-std::vector<std::string> continuedArgs(const std::vector<std::string>& recorded, const std::string& recordedExpression,
+std::vector<std::string> continuedArgs(const std::vector<std::string>& recorded, const LastSession& last,
                                        const std::vector<std::string>& now) {
-  static constexpr std::initializer_list<Flag> kSpace = {Flag::k_tuneBuildRoutes, Flag::k_tuneBuildRouteFile,
-                                                         Flag::k_tune};
-  const bool ownSpace = std::any_of(now.begin(), now.end(), [&](auto& a) { return isAny(a, kSpace); });
-  const bool ownLimit = std::any_of(now.begin(), now.end(), [](auto& a) { return isAny(a, {Flag::k_tuningTimeOut}); });
+  const bool ownExpression = given(now, Flag::k_tuneBuildRoutes) || given(now, Flag::k_tuneBuildRouteFile);
+  const bool ownSpace = ownExpression || given(now, Flag::k_tune);
+  const bool tunes = ownSpace ? !ownExpression : last.search == "tune";
   std::vector<std::string> out;
-  bool automatic = false;
   for (const auto& a : recorded) {
-    if (isAny(a, {Flag::k_continue, Flag::k_tuningCacheFile, Flag::k_force, Flag::k_json, Flag::k_verbose})) continue;
-    if (isAny(a, kSpace)) {
-      if (!ownSpace && isAny(a, {Flag::k_tune})) {
-        automatic = true;
-        out.push_back(a);
-      }
+    if (isAny(a, {Flag::k_tuneBuildRoutes, Flag::k_tuneBuildRouteFile, Flag::k_tune, Flag::k_tuningTimeOut,
+                  Flag::k_continue, Flag::k_tuningCacheFile, Flag::k_force, Flag::k_json, Flag::k_verbose}))
       continue;
-    }
-    if (ownLimit && isAny(a, {Flag::k_tuningTimeOut})) continue;
+    // Which routes of the expression: the last session's, and nothing beside --tune.
+    if (isAny(a, {Flag::k_tuningSearch}) && (!ownSpace || tunes)) continue;
     out.push_back(a);
   }
-  if (!ownSpace && !automatic) out.push_back("--tuneBuildRoutes=" + recordedExpression);
-  for (const auto& a : now)
-    if (!isAny(a, {Flag::k_continue, Flag::k_force, Flag::k_tuningCacheFile})) out.push_back(a);
+  if (!last.saveEngine.empty() && !given(recorded, Flag::k_saveEngine))
+    out.push_back("--saveEngine=" + last.saveEngine);
+
+  // "": none.
+  std::string budget;
+  if (given(now, Flag::k_tuningTimeOut))
+    budget = valueOf(now, Flag::k_tuningTimeOut);
+  else if (last.budget)
+    budget = *last.budget > 0 ? fmt::format("{}s", *last.budget) : "";
+  else
+    for (Flag f : {Flag::k_tune, Flag::k_tuningTimeOut})
+      if (given(recorded, f)) budget = valueOf(recorded, f);
+  if (!ownSpace && tunes) {
+    out.push_back(budget.empty() ? "--tune" : "--tune=" + budget);
+  } else if (!ownSpace) {
+    if (!last.search.empty()) out.push_back("--tuningSearch=" + last.search);
+    out.push_back("--tuneBuildRoutes=" + last.expression);
+  }
+  // --tune brings its own. Beside it, a time-out of this very command line is a conflict, and stays one.
+  if (!tunes && !budget.empty() && !given(now, Flag::k_tune)) out.push_back("--tuningTimeOut=" + budget);
+  for (const auto& a : now) {
+    if (isAny(a, {Flag::k_continue, Flag::k_force, Flag::k_tuningCacheFile})) continue;
+    if (isAny(a, {Flag::k_tuningTimeOut}) && !given(now, Flag::k_tune)) continue;  // it is in the budget
+    out.push_back(a);
+  }
   return out;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 // Command lines that outlive their working folder: the record of a search keeps them for --continue.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,9 +12,16 @@ namespace rutter::cli {
 /// Names with colons and a `~` are read as the flags themselves read them.
 std::vector<std::string> absoluteArgs(const std::vector<std::string>& args, const std::string& folder);
 
-/// The command line that --continue goes on with: the recorded one without its expression flags, joined by what the
-/// new one adds. `recorded` and `now` without program names.
-std::vector<std::string> continuedArgs(const std::vector<std::string>& recorded, const std::string& recordedExpression,
+/// What the last session of a recorded search was told.
+struct LastSession {
+  std::string search, expression;  ///< "tune", or the search of the expression
+  std::optional<double> budget;    ///< seconds, not above 0: none; nothing: it is not known
+  std::string saveEngine;          ///< absolute; "": the winner was not saved
+};
+/// The command line that --continue goes on with: the recorded one, but with the expression, search and budget of the
+/// last session, unless `now` brings its own. The budget is one, whether --tune or --tuningTimeOut says it.
+/// `recorded` and `now` without program names.
+std::vector<std::string> continuedArgs(const std::vector<std::string>& recorded, const LastSession& last,
                                        const std::vector<std::string>& now);
 
 /// The command line of one build that gives the winner of a search again: of `args` (without the program's name)

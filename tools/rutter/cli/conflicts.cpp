@@ -71,7 +71,13 @@ void checkContinue(const CommandLine& line) {
 
 void checkTuning(const CommandLine& line, const Options& o, std::vector<std::string>& warnings) {
   const auto& t = o.tuning;
+  if (line.has(Flag::k_yes) && !t.dryRun) warnings.push_back("--yes has no effect without --dryRun: nothing is asked");
+  if (t.automatic() && line.given(Flag::k_tuningSearch))
+    warnings.push_back(
+        "--tuningSearch has no effect beside --tune, which chooses its own routes; it is for --tuneBuildRoutes");
   if (!t.active()) {
+    if (line.has(Flag::k_noCompilationCache))
+      warnings.push_back("--noCompilationCache has no effect on a single build: it takes over no kernels");
     if (t.dryRun) throw UserError("--dryRun needs --tuneBuildRoutes or --tuneBuildRouteFile");
     for (Flag f : kTuningOnly)
       if (line.given(f))
@@ -110,8 +116,13 @@ void checkTiming(const CommandLine& line, const Options& o, std::vector<std::str
   }
 }
 
-void checkAccuracy(const CommandLine& line, const Options& o) {
+void checkAccuracy(const CommandLine& line, const Options& o, std::vector<std::string>& warnings) {
   const auto& i = o.inference;
+  if (!o.tuning.active() && !line.given(Flag::k_loadRefOutputs))
+    for (Flag f : {Flag::k_accuracyThreshold, Flag::k_accuracyAlgorithm, Flag::k_atol, Flag::k_rtol})
+      if (line.given(f))
+        warnings.push_back(
+            fmt::format("--{} has no effect without --loadRefOutputs or a search: nothing is compared", info(f).name));
   if (line.given(Flag::k_loadRefOutputs) && !(i.accuracyThreshold > 0))
     throw UserError("--loadRefOutputs needs --accuracyThreshold above 0: which loss is too much");
   if (i.accuracyAlgorithm != "l0")
@@ -130,7 +141,7 @@ void checkConflicts(const CommandLine& line, const Options& o, std::vector<std::
   checkContinue(line);
   checkTuning(line, o, warnings);
   checkTiming(line, o, warnings);
-  checkAccuracy(line, o);
+  checkAccuracy(line, o, warnings);
   const auto& m = o.model;
   if (m.onnx.empty() && m.loadEngine.empty() && m.check.empty() && !o.tuning.resume &&
       !line.given(Flag::k_helpBuildRoute))

@@ -63,7 +63,7 @@ void echoBuild(Echo& e, const Options& o) {
   if (t.tuneSeconds) e.put("Tuning budget", limit(*t.tuneSeconds, ""));
   if (t.expression) e.put("Tuning expression", *t.expression);
   if (t.expressionFile) e.put("Tuning expression file", *t.expressionFile);
-  e.put("Tuning search", t.search);
+  e.put("Tuning search", t.automatic() ? "automatic" : t.search);
   e.put("Tuning cache file", t.cacheFile.empty() ? "default" : t.cacheFile);
   e.put("Tuning time out", limit(t.timeOutSeconds, "none"));
   e.put("Candidate limits", fmt::format("build {}, run {}", limit(t.buildTimeOutSeconds, "derived"),

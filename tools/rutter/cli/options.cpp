@@ -289,8 +289,7 @@ TuningOptions readTuning(const CommandLine& line) {
   }
   t.expression = line.value(Flag::k_tuneBuildRoutes);
   t.expressionFile = line.value(Flag::k_tuneBuildRouteFile);
-  t.searchGiven = line.given(Flag::k_tuningSearch);
-  if (t.searchGiven) t.search = line.text(Flag::k_tuningSearch);
+  if (auto v = line.value(Flag::k_tuningSearch)) t.search = *v;
   if (t.search != "fast" && t.search != "full" && t.search != "mixed")
     throw UserError("--tuningSearch={}: this strategy does not exist yet; there are fast, full and mixed", t.search);
   t.cacheFile = line.text(Flag::k_tuningCacheFile);

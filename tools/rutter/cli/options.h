@@ -40,7 +40,6 @@ struct TuningOptions {
   std::optional<double> tuneSeconds;  ///< --tune: its budget
   std::optional<std::string> expression, expressionFile;
   std::string search = "fast", cacheFile;
-  bool searchGiven = false;
   double timeOutSeconds = -1;  ///< not above 0: none
   bool resume = false, dryRun = false, saveAllEngines = false, force = false, yes = false;
   double buildTimeOutSeconds = -1, runTimeOutSeconds = -1;  ///< not above 0: derived
@@ -49,6 +48,7 @@ struct TuningOptions {
   int64_t maxCandidates = -1;  ///< below 0: all
 
   bool active() const { return tuneSeconds || expression || expressionFile || resume; }
+  bool automatic() const { return tuneSeconds && !expression && !expressionFile; }  ///< --tune chooses the routes
 };
 
 struct InferenceOptions {

@@ -80,7 +80,7 @@ bool readCaches(CpuInfo& c, uint32_t leaf) {
     int64_t size = ways * parts * line * (int64_t(r.c) + 1);
     if (level == 1) c.l1d = size, c.line = int(line), any = true;
     if (level == 2) c.l2 = size;
-    if (level == 3) c.l3 = size, c.l3Sharing = int(r.a >> 14 & 0xfff) + 1;
+    if (level == 3) c.l3 = size;
   }
   return any;
 }
@@ -134,10 +134,6 @@ std::optional<double> quotaV1(const std::string& dir) {
 }
 }  // namespace
 
-std::string_view featureName(CpuFeature f) {
-  RUTTER_CHECK(f < CpuFeature::kCount, "feature {}", int(f));
-  return kFeatureNames[static_cast<size_t>(f)];
-}
 std::string CpuFeatures::text() const {
   std::string s;
   for (int i = 0; i < 64; i++)

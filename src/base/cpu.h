@@ -30,7 +30,6 @@ enum class CpuFeature : uint8_t {
   kAvxVnni,
   kCount
 };
-std::string_view featureName(CpuFeature f);  ///< "avx2", "avx512f", "vnni" (avx512_vnni) …
 
 /// A set of features.
 class CpuFeatures {
@@ -70,8 +69,7 @@ struct CpuInfo {
   int64_t l1d = 32 << 10;  ///< bytes; the values here are what is assumed if nothing tells
   int64_t l2 = 1 << 20;
   int64_t l3 = 8 << 20;
-  int l3Sharing = 1;  ///< logical processors that share one L3
-  int line = 64;      ///< bytes
+  int line = 64;  ///< bytes
 };
 /// Read once a process.
 const CpuInfo& cpuInfo();

@@ -26,10 +26,6 @@ bool globMatch(std::string_view p, std::string_view t) {
   return i == p.size();
 }
 
-bool isGlob(std::string_view s) {
-  return s.find_first_of("*?") != std::string_view::npos;
-}
-
 size_t editDistance(std::string_view a0, std::string_view b0) {
   auto lower = [](std::string_view s) {
     std::string r(s);

@@ -9,8 +9,6 @@ namespace rutter {
 
 /// Case-sensitive match of the whole of `text`: `*` stands for any run of bytes, `?` for exactly one.
 bool globMatch(std::string_view pattern, std::string_view text);
-/// True if `s` holds `*` or `?`.
-bool isGlob(std::string_view s);
 
 /// Edits (insert, delete, replace, swap of neighbours) that turn `a` into `b`; a change of case alone costs nothing
 /// beyond one edit in total.

@@ -39,9 +39,6 @@ int Problem::outputs() const {
 int Problem::firstOutput() const {
   return int(operands.size()) - outputs();
 }
-int64_t Problem::divisorOf(const KDim& d) const {
-  return d.isConstant() ? std::max<int64_t>(1, std::abs(d.value)) : params.at(d.param).divisor;
-}
 
 namespace {
 // N counts: double, or an expression. `of` makes an N of an extent.

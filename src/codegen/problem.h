@@ -171,10 +171,8 @@ struct Problem {
   double real(const std::string& k, double fallback) const;
   int outputs() const;  ///< how many operands are outputs
   int firstOutput() const;
-  int64_t minOf(const KDim& d) const { return d.isConstant() ? d.value : params.at(d.param).min; }
   int64_t maxOf(const KDim& d) const { return d.isConstant() ? d.value : params.at(d.param).max; }
   int64_t optOf(const KDim& d) const { return d.isConstant() ? d.value : params.at(d.param).opt; }
-  int64_t divisorOf(const KDim& d) const;
   double flops() const;  ///< at the profile's opt
   double bytes() const;  ///< read and written once, at opt
   /// The same at run-time shapes, of the parameters as symbols "$i"; nothing if they may exceed 2^60 within the

@@ -204,20 +204,6 @@ Value* sliceLanes(Emitter& e, Value* v, int first, int n) {
   for (int i = 0; i < n; i++) m.push_back(first + i);
   return e.b.CreateShuffleVector(v, m);
 }
-Value* concatLanes(Emitter& e, Value* a, Value* b) {
-  int n = lanesOf(a);
-  if (n == 1) {
-    Value* v = llvm::PoisonValue::get(vecType(a->getType(), 2));
-    return e.b.CreateInsertElement(e.b.CreateInsertElement(v, a, uint64_t(0)), b, uint64_t(1));
-  }
-  std::vector<int> m;
-  for (int i = 0; i < 2 * n; i++) m.push_back(i);
-  return e.b.CreateShuffleVector(a, b, m);
-}
-Value* reduceLanes(Emitter& e, Value* v, const std::function<Value*(Value*, Value*)>& combine) {
-  for (int n = lanesOf(v) / 2; n >= 1; n /= 2) v = combine(sliceLanes(e, v, 0, n), sliceLanes(e, v, n, n));
-  return v;
-}
 
 Values vectorLoop(Emitter& e, Value* from, Value* to, int lanes, int unroll, const Values& init,
                   const VectorBody& body) {

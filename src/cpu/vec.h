@@ -48,11 +48,8 @@ Value* mulAdd(Emitter& e, Value* a, Value* b, Value* c);
 /// Larger and smaller value; a NaN in either operand is the result.
 Value* fmax(Emitter& e, Value* a, Value* b);
 Value* fmin(Emitter& e, Value* a, Value* b);
-/// Horizontal reductions, as a tree of halves. `combine` works on any number of lanes.
-Value* reduceLanes(Emitter& e, Value* v, const std::function<Value*(Value*, Value*)>& combine);
 /// Elements [first, first + n) of v.
 Value* sliceLanes(Emitter& e, Value* v, int first, int n);
-Value* concatLanes(Emitter& e, Value* a, Value* b);
 
 /// for i in [from, to): body over `unroll` whole vectors at a time, then vector by vector, then the rest under a mask.
 /// body(starts, lanes, mask, carried): `starts` are the first indices of the vectors done together (1 or `unroll` of

@@ -41,7 +41,6 @@ Model import(std::string_view bytes, std::shared_ptr<const void> owner, const st
   m.producer = std::string(view.producer);
   if (!m.producer.empty() && !view.producerVersion.empty()) m.producer += " " + std::string(view.producerVersion);
   m.nodes = int64_t(view.graph->nodes.size());
-  for (const auto& e : tensors.externals()) m.externalFiles.push_back(e.path);
   return m;
 }
 

@@ -20,10 +20,9 @@ struct Model {
   std::unique_ptr<ir::Graph> graph;
   Hash128 hash;  ///< of the model's bytes and of each external data file's name, size and bytes
   int64_t irVersion = 0;
-  int64_t opset = 0;                       ///< of the default domain; 0 if not imported
-  std::string producer;                    ///< "pytorch 2.1", "" if not stated
-  int64_t nodes = 0;                       ///< nodes of the top graph as the file has them
-  std::vector<std::string> externalFiles;  ///< paths, in order of first use
+  int64_t opset = 0;     ///< of the default domain; 0 if not imported
+  std::string producer;  ///< "pytorch 2.1", "" if not stated
+  int64_t nodes = 0;     ///< nodes of the top graph as the file has them
 };
 
 struct ImportOptions {

@@ -205,7 +205,7 @@ const TensorStore::External& TensorStore::open(const std::string& location) {
   if (end != folder.end())
     throw UserError("external data {} is a link to {}, outside the model's folder: copy the file there",
                     shown(location), shown(real.string()));
-  externals_.push_back({location, full.string(), MappedFile::open(real.string())});
+  externals_.push_back({location, MappedFile::open(real.string())});
   return externals_.back();
 }
 

@@ -22,7 +22,7 @@ class TensorStore {
   ir::Tensor decode(const TensorView& t, const std::string& what);
 
   struct External {
-    std::string location, path;
+    std::string location;
     std::shared_ptr<const MappedFile> file;
   };
   const std::vector<External>& externals() const { return externals_; }  ///< in order of first use

@@ -9,7 +9,7 @@ void infer(InferContext& c) {
   RUTTER_CHECK(v && v->symbolic && v->type.known, "ShapeValue {} without contents", c.node.name);
 }
 void eval(EvalContext& c) {
-  throw InternalError("ShapeValue " + c.node.name + " has no oracle: bind the symbols first (passes/bind.h)");
+  throw InternalError("ShapeValue " + c.node.name + " has no oracle: give its graph fixed shapes first");
 }
 }  // namespace
 extern const OpDef op_ShapeValue;  // a const would be local to this file otherwise

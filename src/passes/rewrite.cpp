@@ -103,15 +103,6 @@ bool isSplat(const ir::Value* v, double x) {
 bool isScalarFor(const ir::Value* v, const ir::Value* with) {
   return v && with && v->constant && v->constant->size() == 1 && v->type.rank() <= with->type.rank();
 }
-std::optional<ScalarOperand> scalarOperand(const ir::Node* n) {
-  if (n->inputs.size() != 2 || !n->inputs[0] || !n->inputs[1]) return std::nullopt;
-  for (int i : {1, 0}) {
-    ir::Value *s = n->inputs[i], *o = n->inputs[1 - i];
-    if (o->constant || !isScalarFor(s, o) || s->constant->dtype() == ir::DType::kString) continue;
-    return ScalarOperand{o, s->constant->getDouble(0), i};
-  }
-  return std::nullopt;
-}
 std::optional<ir::Dims> knownDims(const ir::Value* v) {
   if (!v) return std::nullopt;
   if (v->symbolic) return v->symbolic;

@@ -58,13 +58,6 @@ bool isSplat(const ir::Value* v, double x);
 /// A splat constant that also cannot enlarge what it is combined with by broadcasting (rank at most that of `with`, all
 /// extents 1).
 bool isScalarFor(const ir::Value* v, const ir::Value* with);
-/// Of a two-input node: the constant scalar operand's value and the other operand. Nothing if neither is one.
-struct ScalarOperand {
-  ir::Value* other;
-  double value;
-  int index;  ///< which input the scalar is
-};
-std::optional<ScalarOperand> scalarOperand(const ir::Node* n);
 /// Both operands in either order: f(a, b) or f(b, a).
 template <typename F>
 bool eitherOrder(const ir::Node* n, F&& f) {

@@ -2,9 +2,9 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "bind.h"
 #include "net.h"
 #include "onnx/import.h"
-#include "passes/bind.h"
 
 using namespace rutter;
 using namespace rutter::test;
@@ -46,8 +46,8 @@ Built build(const std::string& name, const passes::Profile& profile, const std::
 void same(const Built& b, const std::map<std::string, int64_t>& symbols = {}, double lo = -1, double hi = 1) {
   auto before = b.before->clone(), after = b.after->clone();
   if (!symbols.empty()) {
-    passes::bindSymbols(*before, symbols);
-    passes::bindSymbols(*after, symbols);
+    bindSymbols(*before, symbols);
+    bindSymbols(*after, symbols);
   }
   expectSame(*before, *after, randomInputs(*before, 5, lo, hi));
 }
@@ -64,7 +64,7 @@ TEST(PassModels, PpocrDet) {
   for (auto& [s, info] : b.before->symbols) at[s] = at.empty() ? 64 : 96;
   same(b, at);
   at.begin()->second = 80;  // heights must be divisible by 32
-  EXPECT_THROW(passes::bindSymbols(*b.after, at), UserError);
+  EXPECT_THROW(bindSymbols(*b.after, at), UserError);
 }
 TEST(PassModels, PpocrCls) {
   NEED_MODEL("ppocrv2_cls");

@@ -1,6 +1,6 @@
 // Folding, simplification and common nodes.
+#include "bind.h"
 #include "net.h"
-#include "passes/bind.h"
 #include "passes/fold.h"
 #include "passes/simplify.h"
 
@@ -54,8 +54,8 @@ TEST(Fold, SizeChainsBecomeShapeValues) {
   EXPECT_EQ(g->top().outputs[0]->type.dims[0].text(), "B");
   for (int64_t b : {1, 3}) {
     auto before = n.graph->clone(), after = g->clone();
-    passes::bindSymbols(*before, {{"B", b}});
-    passes::bindSymbols(*after, {{"B", b}});
+    bindSymbols(*before, {{"B", b}});
+    bindSymbols(*after, {{"B", b}});
     expectSame(*before, *after, randomInputs(*before, 3));
   }
 }

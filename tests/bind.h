@@ -1,11 +1,18 @@
-#include "passes/bind.h"
+#pragma once
+// A graph with symbols, for one particular shape: what the oracle can run.
+#include <cstdint>
+#include <map>
+#include <string>
 
 #include "base/error.h"
+#include "ir/graph.h"
 #include "passes/rewrite.h"
 
-namespace rutter::passes {
+namespace rutter::test {
 
-void bindSymbols(ir::Graph& g, const std::map<std::string, int64_t>& symbols) {
+/// Gives every symbol a value: types, symbolic contents and constraints become constants, rutter.ShapeValue nodes
+/// become Constant values. UserError if a constraint does not hold.
+inline void bindSymbols(ir::Graph& g, const std::map<std::string, int64_t>& symbols) {
   for (const ir::Constraint& c : g.constraints) {
     int64_t a = c.a.evaluate(symbols), b = c.b.evaluate(symbols);
     bool ok = c.kind == ir::Constraint::Kind::kEqual       ? a == b
@@ -19,7 +26,7 @@ void bindSymbols(ir::Graph& g, const std::map<std::string, int64_t>& symbols) {
     if (v->symbolic)
       for (ir::Dim& d : *v->symbolic) d = d.evaluate(symbols);
   }
-  for (ir::Node* n : allNodes(g)) {
+  for (ir::Node* n : passes::allNodes(g)) {
     if (n->domain != "rutter" || n->op != "ShapeValue") continue;
     ir::Value* out = n->outputs[0];
     auto contents = ir::constants(*out->symbolic);
@@ -32,4 +39,4 @@ void bindSymbols(ir::Graph& g, const std::map<std::string, int64_t>& symbols) {
   g.symbols.clear();
 }
 
-}  // namespace rutter::passes
+}  // namespace rutter::test

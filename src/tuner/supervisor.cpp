@@ -24,7 +24,10 @@ namespace rutter::tuner {
 namespace {
 
 // Of a search's budget, and at most, for timing the hottest layers' kernels alone: their best is where --tune begins.
-constexpr double kKernelShare = 0.12, kKernelSeconds = 60;
+constexpr double kKernelSeconds = 60;
+double kernelShare(double budget) {
+  return budget < 120 ? 0.06 : 0.12;  // a short search has less to spare
+}
 
 std::string shellWord(const std::string& s) {
   if (!s.empty() && s.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%") ==
@@ -284,7 +287,8 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
   if (o.build.builderOptimizationLevel >= 4) r.decideSeconds = 700;  // kernels may have to be timed first
 
   if (o.search == SearchKind::kTune && o.build.builderOptimizationLevel < 4)
-    r.timeKernels = o.budgetSeconds > 0 ? std::min(kKernelShare * o.budgetSeconds, kKernelSeconds) : kKernelSeconds;
+    r.timeKernels =
+        o.budgetSeconds > 0 ? std::min(kernelShare(o.budgetSeconds) * o.budgetSeconds, kKernelSeconds) : kKernelSeconds;
 
   double used = 0;
   auto elapsed = [&] { return used + clock.now() - begin; };

@@ -3,8 +3,8 @@
 #include <set>
 
 #include "knobs/witness.h"
-#include "runtime/context.h"
 #include "models.h"
+#include "runtime/context.h"
 
 namespace rutter::test {
 namespace {

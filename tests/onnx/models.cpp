@@ -86,7 +86,9 @@ INSTANTIATE_TEST_SUITE_P(Seeded, Models,
 // PyTorch's own exports are for whoever has made them (bench/): elsewhere, CI included, they are skipped.
 class Exported : public Models {};
 TEST_P(Exported, OracleAgreesWithOnnxruntime) {
-  if (!std::filesystem::exists(testmodels::modelPath(GetParam().name))) GTEST_SKIP() << "exported models are not here";
+  const std::string answers = testmodels::cacheFolder() + "/reference/" + GetParam().name + "/manifest.json";
+  if (!std::filesystem::exists(testmodels::modelPath(GetParam().name)) || !std::filesystem::exists(answers))
+    GTEST_SKIP() << "exported models, or answers to them, are not here";
   agree(GetParam());
 }
 INSTANTIATE_TEST_SUITE_P(PyTorch, Exported,

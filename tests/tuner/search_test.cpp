@@ -508,7 +508,7 @@ TEST(Tune, BeginsWithTimedKernelsAndKeepsWhatHelps) {
   s->tell(tellOf(second->route));
   std::optional<Ask> third = s->ask();  // goes on from there
   ASSERT_TRUE(third);
-  EXPECT_EQ(third->route.find("-tile@conv=16 -unroll@conv=2"), 0u) << third->route;
+  EXPECT_NE(third->route.find("-unroll@conv=2"), std::string::npos) << third->route;
 }
 
 TEST(Policy, WinnerIsTheHighestLowerBound) {

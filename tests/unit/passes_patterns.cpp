@@ -9,7 +9,9 @@ using V = ir::Value*;
 void check(Net& n, const std::string& op, int count = 1, int nodes = -1) {
   auto g = optimise(*n.graph);
   EXPECT_EQ(countOp(*g, op), count) << g->print();
-  if (nodes >= 0) EXPECT_EQ(countNodes(*g), nodes) << g->print();
+  if (nodes >= 0) {
+    EXPECT_EQ(countNodes(*g), nodes) << g->print();
+  }
   for (unsigned seed : {1u, 2u}) expectSame(*n.graph, *g, randomInputs(*n.graph, seed, -4, 4));
 }
 }  // namespace

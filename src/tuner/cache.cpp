@@ -209,11 +209,15 @@ LastSearch lastSearch(const std::string& cacheFile) {
   return last;
 }
 
+void refuseOwnStrategy(const LastSearch& last, const std::string& cacheFile) {
+  if (last.search == searchName(SearchKind::kUser))
+    throw UserError("{} was searched by a program's own strategy: go on with that program", cacheFile);
+}
+
 void takeOverLastSearch(TuneOptions& o) {
   if (!o.resume || !o.expression.empty() || o.search == SearchKind::kTune) return;
   const LastSearch last = lastSearch(o.cacheFile);
-  if (last.search == searchName(SearchKind::kUser))
-    throw UserError("{} was searched by a program's own strategy: go on with that program", o.cacheFile);
+  refuseOwnStrategy(last, o.cacheFile);
   o.search = last.search == searchName(SearchKind::kTune) ? SearchKind::kTune : parseSearch(last.search);
   o.expression = last.expression;
   if (!(o.budgetSeconds > 0)) o.budgetSeconds = last.budgetSeconds.value_or(-1);

@@ -174,6 +174,8 @@ struct LastSearch {
 };
 /// From the cache's journal; without one, from the cache. UserError if neither can be read.
 LastSearch lastSearch(const std::string& cacheFile);
+/// UserError if a program's own strategy searched last: nobody else can go on with it.
+void refuseOwnStrategy(const LastSearch& last, const std::string& cacheFile);
 /// With `resume` and nothing to search for, `o` gets the last search's expression, kind and budget (unless it has one
 /// of its own). UserError if a program's own strategy searched last.
 void takeOverLastSearch(TuneOptions& o);

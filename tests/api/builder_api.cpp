@@ -6,7 +6,7 @@
 #include <limits>
 #include <memory>
 
-#include "api/recorders.h"
+#include "api/builder_fixture.h"
 #include "onnx_writer.h"
 
 namespace rutter::test {
@@ -15,24 +15,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-class BuilderApi : public testing::Test {
- protected:
-  Logger logger_;
-  Recorder recorder_;
-  std::unique_ptr<IBuilder> builder_{createInferBuilder(logger_)};
-  std::unique_ptr<IBuilderConfig> config_;
-  std::unique_ptr<INetworkDefinition> network_;
-  void SetUp() override {
-    builder_->setErrorRecorder(&recorder_);
-    network_.reset(builder_->createNetworkV2(0));
-    config_.reset(builder_->createBuilderConfig());
-  }
-  void parse(const onnxwriter::Model& m) {
-    const std::string bytes = m.bytes();
-    std::unique_ptr<onnx::IParser> parser(onnx::createParser(*network_, logger_));
-    ASSERT_TRUE(parser->parse(bytes.data(), bytes.size())) << recorder_.take();
-  }
-};
+class BuilderApi : public BuilderFixture {};
 
 TEST_F(BuilderApi, FlagsThatCannotBeHonouredAreRefused) {
   const auto bit = [](BuilderFlag f) { return 1u << int(f); };
@@ -99,7 +82,7 @@ class DimensionNames : public BuilderApi {
                 onnxwriter::value("y", onnxwriter::kFloat, {"m", "4"})};
     m.outputs = {onnxwriter::value("a", onnxwriter::kFloat, {"n", "4"}),
                  onnxwriter::value("b", onnxwriter::kFloat, {"m", "4"})};
-    parse(m);
+    parse(m.bytes());
     auto* p = builder_->createOptimizationProfile();
     for (const char* name : {"x", "y"})
       for (auto s : {OptProfileSelector::kMIN, OptProfileSelector::kOPT, OptProfileSelector::kMAX})

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "api/recorders.h"
+#include "api/builder_fixture.h"
 #include "compiler/compile.h"
 #include "compiler/timing_cache.h"
 #include "net.h"
@@ -15,19 +15,11 @@ namespace {
 
 using testing::HasSubstr;
 
-class BuilderTiming : public testing::Test {
+class BuilderTiming : public BuilderFixture {
  protected:
-  Logger logger_;
-  Recorder recorder_;
-  std::unique_ptr<IBuilder> builder_{createInferBuilder(logger_)};
-  std::unique_ptr<INetworkDefinition> network_;
   void SetUp() override {
-    ASSERT_TRUE(builder_);
-    builder_->setErrorRecorder(&recorder_);
-    network_.reset(builder_->createNetworkV2(0));
-    std::unique_ptr<onnx::IParser> parser(onnx::createParser(*network_, logger_));
-    const std::string bytes = onnxwriter::reluModel().bytes();
-    ASSERT_TRUE(parser->parse(bytes.data(), bytes.size()));
+    BuilderFixture::SetUp();
+    parse(onnxwriter::reluModel().bytes());
   }
   std::unique_ptr<IBuilderConfig> config(int level) {
     std::unique_ptr<IBuilderConfig> c(builder_->createBuilderConfig());

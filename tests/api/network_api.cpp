@@ -7,7 +7,7 @@
 #include <memory>
 #include <new>
 
-#include "api/recorders.h"
+#include "api/builder_fixture.h"
 #include "onnx_writer.h"
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -37,18 +37,11 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 // y = Relu(x) + v for x [a_long_name_of_a_batch, 2, 2, 3] and v [3]; also u, of no known rank, to w.
-class NetworkApi : public testing::Test {
+class NetworkApi : public BuilderFixture {
  protected:
-  Logger logger_;
-  Recorder recorder_;
-  std::unique_ptr<IBuilder> builder_{createInferBuilder(logger_)};
-  std::unique_ptr<IBuilderConfig> config_;
-  std::unique_ptr<INetworkDefinition> network_;
   std::string bytes_;
   void SetUp() override {
-    builder_->setErrorRecorder(&recorder_);
-    network_.reset(builder_->createNetworkV2(0));
-    config_.reset(builder_->createBuilderConfig());
+    BuilderFixture::SetUp();
     onnxwriter::Model m;
     m.nodes = {onnxwriter::node("Relu", {"x"}, {"r"}, {}, "relu"),
                onnxwriter::node("Add", {"r", "v"}, {"y"}, {}, "add")};
@@ -56,8 +49,7 @@ class NetworkApi : public testing::Test {
                 onnxwriter::value("v", onnxwriter::kFloat, {"3"})};
     m.outputs = {onnxwriter::value("y", onnxwriter::kFloat, {"a_long_name_of_a_batch", "2", "2", "3"})};
     bytes_ = m.bytes();
-    std::unique_ptr<onnx::IParser> parser(onnx::createParser(*network_, logger_));
-    ASSERT_TRUE(parser->parse(bytes_.data(), bytes_.size()));
+    parse(bytes_);
     logger_.lines.clear();
   }
   IOptimizationProfile* profile(const char* x) {

@@ -290,9 +290,8 @@ std::string tuningJson(const tuner::TuneResult& r) {
 Options resumedOptions(const Options& given, std::vector<std::string>& args) {
   const auto last = tuner::lastSearch(absolutePath(given.tuning.cacheFile));
   if (last.argv.empty()) throw UserError("--continue: {} records no command line", given.tuning.cacheFile);
-  if (last.search == tuner::searchName(tuner::SearchKind::kUser) && !given.tuning.tuneSeconds &&
-      !given.tuning.expression && !given.tuning.expressionFile)
-    throw UserError("{} was searched by a program's own strategy: go on with that program", given.tuning.cacheFile);
+  if (!given.tuning.tuneSeconds && !given.tuning.expression && !given.tuning.expressionFile)
+    tuner::refuseOwnStrategy(last, given.tuning.cacheFile);
   args = continuedArgs({last.argv.begin() + 1, last.argv.end()},
                        {last.search, last.expression, last.budgetSeconds, last.saveEngine}, args);
   auto out = makeOptions(CommandLine::parse(args));

@@ -193,6 +193,11 @@ CandidateRecord ProcessRunner::candidate(int64_t iter, const std::string& route,
   return build(iter, route, promise);
 }
 
+CandidateRecord ProcessRunner::rebuild(int64_t iter, const std::string& route) {
+  work_ = Work::kSample;  // the time for candidates may be over
+  return build(iter, route, 1e9);
+}
+
 CandidateRecord ProcessRunner::build(int64_t iter, const std::string& route, double promise) {
   try {
     needBaseline();

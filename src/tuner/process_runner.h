@@ -38,6 +38,7 @@ class ProcessRunner : public Runner {
   BaselineRecord baseline() override;
   Decision decide(const std::string& route) override;
   CandidateRecord candidate(int64_t iter, const std::string& route, double promise) override;
+  CandidateRecord rebuild(int64_t iter, const std::string& route) override;
   SampleRecord sample(int64_t iter, const std::string& route, const std::string& stage, int index) override;
   std::string save(int64_t iter, const std::string& route, const std::string& path) override;
   std::string hashOf(const std::string& path) override;

@@ -9,6 +9,7 @@ class NoRunner : public Runner {
   BaselineRecord baseline() override { throw UserError("the journal holds no baseline: nothing to replay"); }
   Decision decide(const std::string& route) override { throw missing(route); }
   CandidateRecord candidate(int64_t, const std::string& route, double) override { throw missing(route); }
+  CandidateRecord rebuild(int64_t, const std::string& route) override { throw missing(route); }
   SampleRecord sample(int64_t, const std::string& route, const std::string&, int) override { throw missing(route); }
   std::string save(int64_t, const std::string& route, const std::string&) override { throw missing(route); }
   std::string hashOf(const std::string&) override { return ""; }

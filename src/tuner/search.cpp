@@ -12,6 +12,9 @@
 namespace rutter::tuner {
 namespace {
 
+// Of the budget, for finding out which assignments of a winner's route decide nothing.
+constexpr double kShortenShare = 0.02;
+
 // What a decision record says, without the moment at which it was made.
 std::string contentOf(Json j) {
   j.erase("t");
@@ -136,21 +139,23 @@ void Search::progress(const char* phase) {
   listener_.onProgress(p);
 }
 
-void Search::finish(CandidateRecord r, bool fresh) {
-  if (fresh) {
-    measured_ = true;
-    r.host = hostName();
-    r.time = timeStamp();
-    append(toJson(r));
-    if (!config_.cacheFile.empty()) {
-      std::ofstream out(config_.cacheFile, std::ios::binary | std::ios::app);
-      out << cacheLine(r, nullptr) << std::flush;
-      if (!out) throw DeviceError("cannot write {}", config_.cacheFile);
-    }
-    if (config_.saveAllEngines && r.status == Status::kOk)
-      runner_.save(r.iter, r.route, fmt::format("{}.iter{}", config_.saveEngine, r.iter));
-    listener_.onEnd(infoOf(r));
+void Search::record(CandidateRecord& r) {
+  measured_ = true;
+  r.host = hostName();
+  r.time = timeStamp();
+  append(toJson(r));
+  if (!config_.cacheFile.empty()) {
+    std::ofstream out(config_.cacheFile, std::ios::binary | std::ios::app);
+    out << cacheLine(r, nullptr) << std::flush;
+    if (!out) throw DeviceError("cannot write {}", config_.cacheFile);
   }
+  if (config_.saveAllEngines && r.status == Status::kOk)
+    runner_.save(r.iter, r.route, fmt::format("{}.iter{}", config_.saveEngine, r.iter));
+  listener_.onEnd(infoOf(r));
+}
+
+void Search::finish(CandidateRecord r, bool fresh) {
+  if (fresh) record(r);
   busy_ += r.busySeconds;
   if (r.status == Status::kInterrupted) {
     recorded_.interrupted[r.route] = r.iter;
@@ -396,6 +401,49 @@ std::vector<ConfirmRecord> Search::finals() {
   return out;
 }
 
+// The candidate that decides the same by fewer assignments: built, since an engine file holds its route.
+const CandidateRecord& Search::shortest(const CandidateRecord& c) {
+  if (!config_.shorten || !config_.dedupe) return c;
+  std::string route;
+  if (auto is = recorded_.shortened.find(c.iter); is != recorded_.shortened.end()) {
+    route = is->second;
+    known_.try_emplace(route, recorded_.candidates.at(route));
+  } else {
+    if (config_.recordedOnly || pacer_.stopLevel() > 0 || recorded_.winners.count(c.iter)) return c;
+    const double begin = pacer_.elapsed();
+    route = shortened(c.route, [&](const std::string& less) {
+      if (config_.budgetSeconds > 0 && pacer_.elapsed() - begin > kShortenShare * config_.budgetSeconds) return false;
+      const Decision d = runner_.decide(less);
+      return d.status == Status::kOk && d.hash == c.decision;
+    });
+    recorded_.winners.insert(c.iter);  // looked at
+    if (route == c.route || known_.count(route)) return c;
+    listener_.onBegin(recorded_.nextIter, route);
+    CandidateRecord r = runner_.rebuild(recorded_.nextIter, route);
+    if (r.status != Status::kOk || r.buildMs <= 0) return c;
+    r.iter = recorded_.nextIter++;
+    r.route = route;
+    r.phase = c.phase;
+    r.sameAs = c.iter;
+    r.decision = c.decision;
+    r.knobsRead = c.knobsRead;
+    r.busySeconds = pacer_.elapsed() - begin;
+    recorded_.shortened[c.iter] = route;
+    record(r);
+    busy_ += r.busySeconds;
+    known_[route] = std::move(r);
+  }
+  const CandidateRecord& s = known_.at(route);
+  append({{"type", "strategy"},
+          {"name", strategy_->name()},
+          {"event", "shorter"},
+          {"iter", s.iter},
+          {"of", c.iter},
+          {"text",
+           fmt::format("candidate {} without the assignments that decide nothing is candidate {}", c.iter, s.iter)}});
+  return s;
+}
+
 void Search::publish(std::vector<ConfirmRecord> confirmed) {
   // What was confirmed before stays in the race, even if others ranked better since.
   for (const ConfirmRecord& old : confirmed_) {
@@ -406,13 +454,14 @@ void Search::publish(std::vector<ConfirmRecord> confirmed) {
   std::optional<ConfirmRecord> best = chooseWinner(confirmed_);
   WinnerRecord w;
   if (best) {
-    w.iter = best->iter;
-    w.route = best->route;
+    const CandidateRecord& c = shortest(known_.at(best->route));
+    w.iter = c.iter;
+    w.route = c.route;
     w.center = best->center;
     w.lo = best->lo;
     w.hi = best->hi;
     w.processes = best->processes;
-    w.engineHash = known_.at(best->route).engineHash;
+    w.engineHash = c.engineHash;
   } else {
     w.engineHash = baseline_.engineHash;
     w.reason = "no improvement found";

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ class Runner {
   /// by the user or the time budget.
   /// What promises less than `promise` (RankRule) need not be ranked any further.
   virtual CandidateRecord candidate(int64_t iter, const std::string& route, double promise) = 0;
+  /// Builds and checks what is known to be fast, by another route; its ranking counts for nothing.
+  virtual CandidateRecord rebuild(int64_t iter, const std::string& route) = 0;
   /// One fresh process. `index` odd swaps the order.
   virtual SampleRecord sample(int64_t iter, const std::string& route, const std::string& stage, int index) = 0;
   /// Writes the engine of `route` (of the default if iter is -1) to `path`, checked and renamed into place. Returns
@@ -55,6 +58,7 @@ struct SearchConfig {
   double minGain = 0.01;
   bool recordedOnly = false;           ///< replay: nothing is measured; phases end where they ended
   bool dedupe = true;                  ///< tests of A/A turn it off
+  bool shorten = false;                ///< drop what decides nothing from a winner's route
   bool requireAccurateDefault = true;  ///< an inaccurate default ends the search (no threshold of the user's own)
   int epoch = 0;                       ///< how often the search was extended: confirmations are made anew
   std::string saveEngine;
@@ -70,6 +74,8 @@ class Recorded {
   std::optional<BaselineRecord> baseline;
   std::map<std::string, CandidateRecord> candidates;  ///< by route; the last record, interrupted ones left out
   std::map<std::string, int64_t> interrupted;         ///< route -> iter, to be used again
+  std::map<int64_t, std::string> shortened;           ///< iter -> route of the same engine by fewer assignments
+  std::set<int64_t> winners;                          ///< every iter that was named winner, or looked at as one
   std::map<std::string, SampleRecord> samples;        ///< by sampleKey
   std::vector<size_t> finalists;                      ///< how many were confirmed, after each search phase
   std::vector<int64_t> searchEnds;                    ///< asks after which each search phase ended
@@ -108,6 +114,9 @@ constexpr int sampleRounds(double runSeconds) {
 /// Seconds to keep back for ranking and confirming, given how long a fresh process takes: for the first look of each
 /// finalist at most 45 % of the budget, for more of them 25 %.
 double reserveSeconds(size_t contenders, double processSeconds, double budgetSeconds);
+/// `route` without the assignments that change nothing, as `same` says of what is left. Halves are tried before single
+/// assignments: most do something, and `same` costs a decision.
+std::string shortened(const std::string& route, const std::function<bool(const std::string&)>& same);
 /// Highest lower bound among those that are faster; none: no improvement.
 std::optional<ConfirmRecord> chooseWinner(const std::vector<ConfirmRecord>& confirmed);
 
@@ -125,6 +134,7 @@ class Search {
   bool isRecorded(const Ask& ask) const;
   std::string endReason();
   void oneCandidate(const Ask& ask);
+  void record(CandidateRecord& r);
   void finish(CandidateRecord r, bool fresh);
   std::vector<ConfirmRecord> finals();
   std::optional<SampleRecord> sample(const Ranked& c, const std::string& stage, int index);
@@ -132,6 +142,7 @@ class Search {
   void tell(const Tell& t);
   void noteEvents();
   void publish(std::vector<ConfirmRecord> confirmed);
+  const CandidateRecord& shortest(const CandidateRecord& c);
   bool usedUp() const;
   void sayUsedUp();
   bool isSaved(const std::string& hash) const;

@@ -334,6 +334,7 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
   config.maxCandidates = o.maxCandidates;
   config.minGain = o.minGain;
   config.requireAccurateDefault = r.judge.guard;
+  config.shorten = o.search == SearchKind::kTune;  // other routes are the user's own words
   config.epoch = opened.epoch;
   config.saveEngine = o.saveEngine;
   config.saveAllEngines = o.saveAllEngines && !o.saveEngine.empty();

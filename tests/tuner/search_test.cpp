@@ -135,6 +135,55 @@ TEST(Search, FullHasEveryCombination) {
   EXPECT_EQ(r.route, "-fuse=off -tile=16 -unroll=1");
 }
 
+// A value that decides nothing has no place in the route that people are told to use.
+TEST(Search, AWinnerIsNamedByTheShortestRouteThatDecidesTheSame) {
+  Json j = example();
+  j["knobs"]["-idle"] = "0|1|2";
+  const std::string routes = "-idle=[1|2] -tile=[32|16] -fuse=on -unroll=[1|2]";
+  Session s(j);
+  s.config.shorten = true;
+  s.config.saveEngine = "/e";
+  const TuneResult r = s.run(s.spec(SearchKind::kFull, routes));
+  EXPECT_EQ(r.outcome, TuneResult::Outcome::kImproved);
+  EXPECT_EQ(r.route, "-tile=16");
+  ASSERT_TRUE(r.losses);
+  EXPECT_EQ(s.runner.saved["/e"].second, "-tile=16");
+  EXPECT_EQ(s.candidates().back().route, "-tile=16");
+  EXPECT_EQ(s.candidates().back().iter, r.winnerIter);
+  EXPECT_EQ(s.candidates().back().sameAs, 2);
+  EXPECT_EQ(r.distinctEngines, 3);
+
+  // Decided again on the same numbers, and continued: the same end, nothing built again.
+  SearchConfig c = s.config;
+  std::vector<Json> decided = replay(s.journal->records(), c, s.spec(SearchKind::kFull, routes));
+  for (Json& d : decided) d.erase("t");
+  EXPECT_TRUE(same(decided, s.decisions()));
+  const int built = s.runner.built;
+  const size_t records = s.journal->records().size();
+  const TuneResult again = s.run(s.spec(SearchKind::kFull, routes));
+  EXPECT_EQ(again.route, "-tile=16");
+  EXPECT_EQ(again.winnerIter, r.winnerIter);
+  EXPECT_EQ(s.runner.built, built);
+  EXPECT_EQ(s.journal->records().size(), records);
+
+  // What other searches were told to try stays as it was said.
+  Session t(j);
+  EXPECT_EQ(t.run(t.spec(SearchKind::kFull, routes)).route, "-idle=1 -tile=16 -fuse=on -unroll=1");
+}
+
+TEST(Policy, ShortenedKeepsWhatDecides) {
+  auto about = [](const std::set<std::string>& needed) {
+    return [needed](const std::string& r) {
+      for (const std::string& n : needed)
+        if ((" " + r + " ").find(" " + n + " ") == std::string::npos) return false;
+      return true;
+    };
+  };
+  EXPECT_EQ(shortened("-a=1 -b=2 -c@x=3 -d=4 -e=5", about({"-b=2", "-e=5"})), "-b=2 -e=5");
+  EXPECT_EQ(shortened("-a=1 -b=2", about({"-a=1", "-b=2"})), "-a=1 -b=2");
+  EXPECT_EQ(shortened("-a=1 -b=2 -c=3", about({})), "-c=3");  // never the default route: that was another engine
+}
+
 TEST(Search, NothingFasterKeepsTheDefault) {
   Json j = example();
   for (auto& [k, v] : j["layers"]["l"]["effects"].items()) v = 1.05;

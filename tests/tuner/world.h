@@ -183,6 +183,7 @@ class SimRunner : public Runner {
     measure(route, "rank0", 0, rule, r.logRatios, r.ms);
     return r;
   }
+  CandidateRecord rebuild(int64_t iter, const std::string& route) override { return candidate(iter, route, 1e9); }
   SampleRecord sample(int64_t, const std::string& route, const std::string& stage, int index) override {
     SampleRecord s;
     clock.advance(0.05);

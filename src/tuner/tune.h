@@ -32,8 +32,8 @@ struct ModelSource {
   std::string path;       ///< absolute; "" if only bytes are given
   std::string bytes;      ///< serialised ModelProto; "" = read `path`
   std::string directory;  ///< where external data of `bytes` is looked for; "" = there is none
-  /// Edits made through the API, JSON: {"inputs": [{"name", "dims" (-1: as it is)}] for all of them in their order,
-  /// "outputs": [names]}; "" = none.
+  /// Edits made through the API, JSON: {"inputs": [{"name", "dims" (-1: as it is), "symbols" (names of dynamic extents;
+  /// "": as it is)}] for all of them in their order, "outputs": [names]}; "" = none.
   std::string edits;
 };
 

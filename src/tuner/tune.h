@@ -167,10 +167,10 @@ TuneResult tune(const TuneOptions& options, TuneListener& listener, const std::a
 
 /// What `--continue` goes on with: the command line of an existing record, and what its last session searched.
 struct LastSearch {
-  std::vector<std::string> argv;        ///< of the search's begin
   std::string search, expression;       ///< a name of searchName(), spec 1.1
   std::optional<double> budgetSeconds;  ///< <= 0: it had none; nothing: only the cache is left, which does not say
-  std::string saveEngine;               ///< where the winner was to be saved at its begin; "" = nowhere
+  std::string saveEngine;               ///< absolute: where the winner was to be saved at its begin; "" = nowhere
+  std::vector<std::string> argv = {};   ///< of the search's begin, the program first
 };
 /// From the cache's journal; without one, from the cache. UserError if neither can be read.
 LastSearch lastSearch(const std::string& cacheFile);

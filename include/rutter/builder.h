@@ -36,7 +36,7 @@ class ITensor {
   /// Inputs only: names a dynamic extent. Extents of one name, of one input or of several, are equal at run time, and a
   /// build makes use of it. Null or "": the extent is free again. \return false, with the reason reported, if the
   /// extent is static or missing, or the name is something else than up to 200 letters, digits, '_' and '.' that begin
-  /// with a letter or '_'; the old name stays. A network with extents that were named cannot be tuned yet.
+  /// with a letter or '_'; the old name stays.
   virtual bool setDimensionName(int32_t index, char const* name) noexcept = 0;
 };
 

@@ -189,16 +189,19 @@ std::string Network::edits() const {
   bool changed = false;
   auto list = nlohmann::ordered_json::array();
   for (size_t i = 0; i < inputs.size(); i++) {
+    const auto& [nameRead, dimsRead] = inputsRead_[i];
     std::vector<int64_t> dims;
-    for (const ir::Dim& d : inputs[i]->type.dims) dims.push_back(d.isConstant() ? d.value() : -1);
+    std::vector<std::string> symbols;
+    bool named = false;
+    for (const ir::Dim& d : inputs[i]->type.dims) {
+      const size_t a = dims.size();
+      dims.push_back(d.isConstant() ? d.value() : -1);
+      symbols.push_back(!d.isConstant() && d != dimsRead[a] ? d.text() : "");
+      named |= !symbols.back().empty();
+    }
     list.push_back({{"name", inputs[i]->name}, {"dims", dims}});
-    changed |= inputs[i]->name != inputsRead_[i].first || inputs[i]->type.dims != inputsRead_[i].second;
-    for (size_t a = 0; a < dims.size(); a++)
-      if (dims[a] < 0 && inputs[i]->type.dims[a] != inputsRead_[i].second[a])
-        throw CodedError(ErrorCode::kUNSUPPORTED_STATE,
-                         fmt::format("axis {} of input '{}' was named '{}': a network with extents that were named "
-                                     "cannot be tuned yet",
-                                     a, inputs[i]->name, inputs[i]->type.dims[a].text()));
+    if (named) list.back()["symbols"] = symbols;
+    changed |= inputs[i]->name != nameRead || inputs[i]->type.dims != dimsRead;
   }
   if (changed) e["inputs"] = list;
   if (graph()->top().outputs != outputsRead_) {

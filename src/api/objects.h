@@ -80,7 +80,6 @@ class Network final : public INetworkDefinition {
   void take(frontend::Model model, Source source);
   const Source& source() const { return source_; }
   /// What was changed since, for processes that read the source again: see TuneOptions::model. "" if nothing was.
-  /// CodedError if extents were named.
   std::string edits() const;
   /// A name for an extent that no extent of an input has, like `wish`.
   std::string unusedSymbol(const std::string& wish) const;

@@ -1,5 +1,6 @@
 #include "tuner/cache.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -185,13 +186,46 @@ std::vector<Json> recordsOf(const Cache& cache) {
   return records;
 }
 
+void checkRecordFiles(const std::string& cacheFile) {
+  for (const std::string& path : {cacheFile, cacheFile + ".journal"})
+    if (struct stat st; ::stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode))
+      throw UserError("{} is {}, where the record of a search must be a file: give another --tuningCacheFile", path,
+                      S_ISDIR(st.st_mode) ? "a folder" : "a device or a pipe");
+}
+
+RecordSource recordSource(const std::string& cacheFile) {
+  checkRecordFiles(cacheFile);
+  const std::string path = cacheFile + ".journal";
+  const bool cache = ::access(cacheFile.c_str(), F_OK) == 0;
+  if (::access(path.c_str(), F_OK) == 0) {
+    const JournalText text = parseJournal(readWholeFile(path));
+    if (!text.records.empty() && text.records[0].value("type", "") == "header") return RecordSource::kJournal;
+    if (!text.records.empty() || text.damaged)
+      throw UserError("cannot continue: the first line of {}, which says what was searched, is damaged; {}", path,
+                      cache ? fmt::format("move that file away and --continue goes on with what {} holds", cacheFile)
+                            : "begin the search anew, without --continue: the damaged file is kept under another name");
+  }
+  return cache ? RecordSource::kCache : RecordSource::kNone;
+}
+
 LastSearch lastSearch(const std::string& cacheFile) {
   const std::string path = cacheFile + ".journal";
   std::vector<Json> records;
-  if (::access(path.c_str(), F_OK) == 0) records = readJournal(path);
-  // A search that was killed before its first record had been written may still have a cache.
-  if (records.empty() || records[0].value("type", "") != "header")
-    records = {parseCache(readWholeFile(cacheFile), cacheFile).header};
+  switch (recordSource(cacheFile)) {
+    case RecordSource::kJournal:
+      records = readJournal(path);
+      break;
+    case RecordSource::kCache:
+      records = {parseCache(readWholeFile(cacheFile), cacheFile).header};
+      break;
+    case RecordSource::kNone:
+      throw UserError(
+          "cannot continue: {0} is no record of a search: {1}; name the --tuningCacheFile of one, or begin one "
+          "without --continue",
+          cacheFile,
+          ::access(path.c_str(), F_OK) == 0 ? path + " ends before its first line does"
+                                            : fmt::format("neither it nor {} can be found", path));
+  }
   LastSearch last;
   try {
     last.argv = records[0].at("argv").get<std::vector<std::string>>();
@@ -204,7 +238,7 @@ LastSearch lastSearch(const std::string& cacheFile) {
       if (r.contains("budget")) last.budgetSeconds = r["budget"].get<double>();
     }
   } catch (const nlohmann::json::exception&) {
-    throw UserError("{}: its record holds a key of the wrong type", cacheFile);
+    throw UserError("cannot continue: the record of {} holds a key of the wrong type: it was altered", cacheFile);
   }
   return last;
 }

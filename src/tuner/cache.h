@@ -30,4 +30,12 @@ Cache parseCache(std::string_view text, const std::string& path);
 /// caches come from gpu_time against that of its first route.
 std::vector<Json> recordsOf(const Cache& cache);
 
+/// What a search that is to go on begins from.
+enum class RecordSource { kNone, kCache, kJournal };
+/// The journal beside the cache. Without one, or if it was torn in its first line, the cache; without that, nothing.
+/// UserError if the journal's first line is damaged.
+RecordSource recordSource(const std::string& cacheFile);
+/// UserError if cache or journal is something else than a regular file: both are renamed to be kept, and replaced.
+void checkRecordFiles(const std::string& cacheFile);
+
 }  // namespace rutter::tuner

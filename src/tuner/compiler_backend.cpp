@@ -355,7 +355,7 @@ class CompilerBackend : public Backend {
     return layout == build_.ioLayouts.end() ? t : fromMemoryOrder(t, layout->second.order);
   }
 
-  // See TuneOptions::model: what was renamed, narrowed, marked and unmarked through the API.
+  // See TuneOptions::model: what was renamed, narrowed, named, marked and unmarked through the API.
   void applyEdits() {
     if (o_.model.edits.empty()) return;
     const Json edits = Json::parse(o_.model.edits, nullptr, false);
@@ -372,6 +372,12 @@ class CompilerBackend : public Backend {
           const auto dims = value[i].at("dims").get<std::vector<int64_t>>();
           for (size_t a = 0; a < dims.size() && a < inputs[i]->type.dims.size(); a++)
             if (dims[a] >= 0) inputs[i]->type.dims[a] = ir::Dim(dims[a]);
+          const auto symbols = value[i].value("symbols", std::vector<std::string>());
+          for (size_t a = 0; a < symbols.size() && a < inputs[i]->type.dims.size(); a++) {
+            if (symbols[a].empty()) continue;
+            inputs[i]->type.dims[a] = ir::Dim::symbol(symbols[a]);
+            model_.graph->symbols.try_emplace(symbols[a]);
+          }
         }
         model_.hash = hashBytes(model_.hash.hex() + value.dump());
         continue;

@@ -118,11 +118,13 @@ std::unique_ptr<Journal> Journal::open(const std::string& path) {
   const int fd = openLocked(path, O_RDWR | O_APPEND);
   if (fd < 0) throw UserError("cannot continue: {}: {}", path, strerror(errno));
   std::unique_ptr<Journal> j(new Journal(path, fd));
-  JournalText text = parseJournal(readWholeFile(path));
+  const std::string bytes = readWholeFile(path);
+  JournalText text = parseJournal(bytes);
   if (text.records.empty() || text.records[0].value("type", "") != "header")
     throw UserError("cannot continue: {} does not begin with a whole header record", path);
-  if (ftruncate(fd, off_t(text.goodBytes)) != 0) throw DeviceError("cannot write {}: {}", path, strerror(errno));
   j->size_ = text.goodBytes;
+  j->torn_ = text.goodBytes < bytes.size();
+  j->cut_ = !j->torn_;
   j->damaged_ = text.damaged;
   j->records_ = std::move(text.records);
   return j;
@@ -138,11 +140,18 @@ Journal::~Journal() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-void Journal::append(const Json& record) {
-  if (fd_ < 0) return records_.push_back(record);
-  const std::string line = journalLine(record);
+void Journal::appendAll(std::span<const Json> records) {
+  std::string lines;
+  for (const Json& r : records) lines += fd_ < 0 ? "" : journalLine(r);
+  if (fd_ >= 0) write(lines);
+  records_.insert(records_.end(), records.begin(), records.end());
+}
+
+void Journal::write(const std::string& lines) {
   hook("journal.before");
-  if (!writeAll(fd_, line)) {
+  if (!cut_ && ftruncate(fd_, off_t(size_)) != 0) failWriting(path_);
+  cut_ = true;
+  if (!writeAll(fd_, lines)) {
     const int error = errno;
     // A full disk may have taken half a line; the next writer would drop it, but a reader should not see it.
     if (ftruncate(fd_, off_t(size_)) != 0) { /* the torn line is dropped at the next start */
@@ -150,8 +159,7 @@ void Journal::append(const Json& record) {
     errno = error;
     failWriting(path_);
   }
-  size_ += line.size();
-  records_.push_back(record);
+  size_ += lines.size();
   hook("journal.after");
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // The journal: append-only JSON lines, each with a CRC-32C of its line without that field. One writer at a time.
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,8 @@ class Journal {
   /// Starts a new journal. What was at `path` is kept as `path.1`, `path.2`, … (returned by keptAs()).
   /// UserError if another process writes there, DeviceError if it cannot be written.
   static std::unique_ptr<Journal> create(const std::string& path);
-  /// Opens an existing journal to go on writing it: a torn last line is cut off.
+  /// Opens an existing journal to go on writing it: a torn last line is cut off by the first append, until then the
+  /// file stays as it is.
   /// UserError if there is none, another process writes it, or it does not begin with a header record.
   static std::unique_ptr<Journal> open(const std::string& path);
   /// One that lives in memory only, holding `records`: for replay and tests.
@@ -33,18 +35,23 @@ class Journal {
   Journal& operator=(const Journal&) = delete;
 
   /// In one write; DeviceError if it fails (then nothing of it remains).
-  void append(const Json& record);
+  void append(const Json& record) { appendAll({&record, 1}); }
+  void appendAll(std::span<const Json> records);
   void sync();
   const std::vector<Json>& records() const { return records_; }
   const std::string& path() const { return path_; }
   const std::string& keptAs() const { return keptAs_; }
   int damaged() const { return damaged_; }
+  bool torn() const { return torn_; }  ///< as it was opened
 
  private:
   Journal(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  void write(const std::string& lines);
   std::string path_, keptAs_;
   int fd_;
   int damaged_ = 0;
+  bool torn_ = false;
+  bool cut_ = true;  // there is nothing after size_
   size_t size_ = 0;
   std::vector<Json> records_;
 };

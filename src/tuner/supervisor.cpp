@@ -153,18 +153,27 @@ Json headerOf(const TuneOptions& o, const Json& about, const Fingerprint& machin
 // Everything that makes a recorded number mean something else here; each is named.
 std::vector<std::string> headerDifferences(const Json& then, const Json& now) {
   std::vector<std::string> out;
-  for (const char* key : {"model_hash", "tuner_version", "default_build_route", "shapes", "build", "accuracy_algorithm",
-                          "accuracy_parameter"}) {
+  constexpr std::pair<const char*, const char*> kCompared[] = {{"schema", "another format of records"},
+                                                               {"model_hash", "another model"},
+                                                               {"tuner_version", "another version of the tuner"},
+                                                               {"default_build_route", "other knobs or defaults"},
+                                                               {"shapes", "other shapes"},
+                                                               {"build", "another way to build"},
+                                                               {"accuracy_algorithm", "another measure of accuracy"},
+                                                               {"accuracy_parameter", "other limits of accuracy"}};
+  for (const auto& [key, what] : kCompared) {
     if (!then.contains(key) || then[key] == now[key]) continue;  // trtexec's caches lack ours
-    if (std::string_view(key) == "default_build_route")
-      out.push_back("the knobs or their defaults are others");
-    else
-      out.push_back(fmt::format("{}: {} then, {} now", key, then[key].dump(), now[key].dump()));
+    out.push_back(what);
+    if (std::string_view(key) != "default_build_route")
+      out.back() += fmt::format(" ({}: {} then, {} now)", key, then[key].dump(), now[key].dump());
   }
   if (then.contains("fingerprint") && then["fingerprint"].is_object()) {
-    const Fingerprint was = Fingerprint::parse(then["fingerprint"].dump()),
-                      is = Fingerprint::parse(now["fingerprint"].dump());
-    for (const std::string& d : was.differences(is)) out.push_back(d);
+    Fingerprint was = Fingerprint::parse(then["fingerprint"].dump());
+    const Fingerprint is = Fingerprint::parse(now["fingerprint"].dump());
+    for (const char* said : {"model", "shapes"}) was.facts.erase(said);
+    std::string facts;
+    for (const std::string& d : was.differences(is)) facts += (facts.empty() ? "" : ", ") + d;
+    if (!facts.empty()) out.push_back(fmt::format("another machine or build of Rutter ({})", facts));
   }
   return out;
 }
@@ -175,62 +184,97 @@ struct Opened {
   int epoch = 0;
 };
 
-// A journal to write to: new, or taken over.
-Opened openJournal(const TuneOptions& o, const Json& about, const Fingerprint& machine, TuneListener& listener) {
-  const std::string path = o.cacheFile + ".journal";
-  auto say = [&](Severity s, const std::string& text) { listener.onMessage(int(s), text); };
-  Opened out;
-  // A search that was killed before its first record had been written is as good as none.
-  const bool nothing = o.resume && ::access(path.c_str(), F_OK) == 0 && readJournal(path).empty();
-  if (!o.resume || nothing) {
-    out.journal = Journal::create(path);
-    if (!out.journal->keptAs().empty()) say(Severity::kInfo, "the old journal is kept as " + out.journal->keptAs());
-    if (const std::string kept = keepOld(o.cacheFile); !kept.empty())
-      say(Severity::kInfo, "the old tuning cache is kept as " + kept);
-    out.journal->append(headerOf(o, about, machine));
-  } else {
-    if (::access(path.c_str(), F_OK) != 0) {
-      // With the cache alone, what it holds is taken over.
-      const Cache cache = parseCache(readWholeFile(o.cacheFile), o.cacheFile);
-      say(Severity::kWarning,
-          fmt::format("{} does not exist; taking over {} records of {}", path, cache.candidates.size(), o.cacheFile));
-      out.journal = Journal::create(path);
-      for (const Json& r : recordsOf(cache)) out.journal->append(r);
-    } else {
-      out.journal = Journal::open(path);
+// A new journal that begins with `records`. What was there, cache included, is kept under other names.
+std::unique_ptr<Journal> freshJournal(const TuneOptions& o, const std::vector<Json>& records, bool ofCache,
+                                      TuneListener& listener) {
+  auto say = [&](const std::string& text) { listener.onMessage(int(Severity::kInfo), text); };
+  auto journal = Journal::create(o.cacheFile + ".journal");
+  if (!journal->keptAs().empty()) say("the old journal is kept as " + journal->keptAs());
+  // A cache that is all there is stays until the journal has it.
+  if (ofCache) try {
+      journal->appendAll(records);
+    } catch (...) {
+      ::unlink(journal->path().c_str());
+      throw;
     }
-    if (out.journal->damaged())
-      say(Severity::kWarning, fmt::format("{} damaged records of {} are left out", out.journal->damaged(), path));
-    const Json& header = out.journal->records()[0];
+  if (const std::string kept = keepOld(o.cacheFile); !kept.empty()) say("the old tuning cache is kept as " + kept);
+  if (!ofCache) journal->appendAll(records);
+  return journal;
+}
+
+// What is gone of a record that is gone on with; "" if it is whole.
+std::string losses(const Journal& journal) {
+  std::string out;
+  if (const int n = journal.damaged())
+    out = fmt::format("{} has damaged lines ({}), which are left out; what is missing is measured again",
+                      journal.path(), n);
+  if (journal.torn())
+    out += fmt::format(
+        "{}{} ends in the middle of a line, as a search that is killed while it writes leaves it: that line is left "
+        "out, all before it counts",
+        out.empty() ? "" : "; ", journal.path());
+  return out;
+}
+std::string losses(const Cache& cache, const std::string& cacheFile) {
+  return fmt::format(
+      "the journal {0}.journal is missing or empty: what the cache {0} holds is taken over (candidates: {1}, "
+      "unreadable "
+      "lines: {2}); their times rank them, and whatever may win is measured again",
+      cacheFile, cache.candidates.size(), cache.dropped);
+}
+
+// A journal to write to: new, or taken over. What cannot be gone on with stays as it is.
+Opened openJournal(const TuneOptions& o, const Json& about, const Fingerprint& machine, TuneListener& listener) {
+  auto warn = [&](const std::string& text) { listener.onMessage(int(Severity::kWarning), text); };
+  const Json now = headerOf(o, about, machine);
+  Opened out;
+  std::vector<Json> taken;  // from the cache
+  std::string lost;
+  switch (o.resume ? recordSource(o.cacheFile) : RecordSource::kNone) {
+    case RecordSource::kNone:  // one that was killed before its first record had been written is as good as none
+      out.journal = freshJournal(o, {now}, false, listener);
+      break;
+    case RecordSource::kCache: {
+      const Cache cache = parseCache(readWholeFile(o.cacheFile), o.cacheFile);
+      taken = recordsOf(cache);
+      lost = losses(cache, o.cacheFile);
+      break;
+    }
+    case RecordSource::kJournal:
+      out.journal = Journal::open(o.cacheFile + ".journal");
+      lost = losses(*out.journal);
+      break;
+  }
+  const Json header = taken.empty() ? out.journal->records()[0] : taken[0];
+  std::string differences;
+  for (const std::string& d : headerDifferences(header, now)) differences += (differences.empty() ? "" : "; ") + d;
+  if (!differences.empty()) {
+    if (!o.force)
+      throw UserError(
+          "cannot continue {}: {}; --force measures everything again, and keeps the old record under another name",
+          o.cacheFile, differences);
+    warn(fmt::format("going on although things differ ({}): known routes are measured again", differences));
+    out.journal.reset();
+    out.journal = freshJournal(o, {now}, false, listener);
+  } else {
+    if (!lost.empty()) warn(lost);
+    if (!taken.empty()) out.journal = freshJournal(o, taken, true, listener);
     Json last = header;
-    for (const Json& r : out.journal->records())
-      if (r.value("type", "") == "session") last = r;
-    const std::vector<std::string> d = headerDifferences(header, headerOf(o, about, machine));
-    if (!d.empty()) {
-      std::string all;
-      for (const std::string& x : d) all += (all.empty() ? "" : "; ") + x;
-      if (!o.force)
-        throw UserError("cannot continue {}: {}; --force goes on and measures everything again", o.cacheFile, all);
-      say(Severity::kWarning,
-          fmt::format("going on although things differ ({}): known routes are measured again", all));
-      out.journal.reset();
-      out.journal = Journal::create(path);
-      say(Severity::kInfo, "the old journal is kept as " + out.journal->keptAs());
-      out.journal->append(headerOf(o, about, machine));
-    } else {
-      for (const Json& r : out.journal->records()) {
-        if (const int epoch = r.value("epoch", 0); r.value("type", "") == "session" && epoch > out.epoch) {
+    for (const Json& r : out.journal->records()) {
+      if (r.value("type", "") == "session") {
+        last = r;
+        if (const int epoch = r.value("epoch", 0); epoch > out.epoch) {
           out.epoch = epoch;
           out.used = 0;  // what came before the extension was not its time
         }
-        out.used = std::max(out.used, r.value("t", 0.0));
       }
-      const bool extends = last.value("tuning_expr", "") != o.expression ||
-                           last.value("searching_algorithm", "") != searchName(o.search);
-      // An extension is a search of its own: its time counts from here.
-      if (extends) out.epoch++;
-      if (extends) out.used = 0;
+      out.used = std::max(out.used, r.value("t", 0.0));
     }
+    const bool extends =
+        last.value("tuning_expr", "") != o.expression || last.value("searching_algorithm", "") != searchName(o.search);
+    // An extension is a search of its own: its time counts from here.
+    if (extends) out.epoch++;
+    if (extends) out.used = 0;
   }
   out.journal->append({{"type", "session"},
                        {"epoch", out.epoch},

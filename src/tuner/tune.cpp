@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "tuner/cache.h"
 #include "tuner/frames.h"
 #include "tuner/process.h"
 #include "tuner/wire.h"
@@ -54,9 +55,13 @@ void check(const TuneOptions& o) {
   for (const std::string& path : {o.cacheFile, o.saveEngine}) {
     if (path.empty()) continue;
     const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+    std::error_code ignored;
+    if (std::filesystem::exists(folder, ignored) && !std::filesystem::is_directory(folder, ignored))
+      throw UserError("cannot write {}: {} is no folder", path, folder.string());
     if (::access(folder.c_str(), W_OK) != 0)
       throw UserError("cannot write {}: the folder {} does not exist or is not writable", path, folder.string());
   }
+  checkRecordFiles(o.cacheFile);
 }
 
 }  // namespace

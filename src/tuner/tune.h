@@ -32,8 +32,8 @@ struct ModelSource {
   std::string path;       ///< absolute; "" if only bytes are given
   std::string bytes;      ///< serialised ModelProto; "" = read `path`
   std::string directory;  ///< where external data of `bytes` is looked for; "" = there is none
-  /// Edits made through the API, JSON: {"inputs": [{"name", "dims" (-1: as it is)}] for all of them in their order,
-  /// "outputs": [names]}; "" = none.
+  /// Edits made through the API, JSON: {"inputs": [{"name", "dims" (-1: as it is), "symbols" (names of dynamic extents;
+  /// "": as it is)}] for all of them in their order, "outputs": [names]}; "" = none.
   std::string edits;
 };
 
@@ -167,10 +167,10 @@ TuneResult tune(const TuneOptions& options, TuneListener& listener, const std::a
 
 /// What `--continue` goes on with: the command line of an existing record, and what its last session searched.
 struct LastSearch {
-  std::vector<std::string> argv;        ///< of the search's begin
   std::string search, expression;       ///< a name of searchName(), spec 1.1
   std::optional<double> budgetSeconds;  ///< <= 0: it had none; nothing: only the cache is left, which does not say
-  std::string saveEngine;               ///< where the winner was to be saved at its begin; "" = nowhere
+  std::string saveEngine;               ///< absolute: where the winner was to be saved at its begin; "" = nowhere
+  std::vector<std::string> argv = {};   ///< of the search's begin, the program first
 };
 /// From the cache's journal; without one, from the cache. UserError if neither can be read.
 LastSearch lastSearch(const std::string& cacheFile);

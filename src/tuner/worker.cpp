@@ -1,6 +1,7 @@
 #include "tuner/worker.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -286,6 +287,7 @@ int workerMain(int argc, char** argv, const BackendFactory& makeBackend) {
     return 1;
   }
   fcntl(kSocket, F_SETFD, FD_CLOEXEC);
+  signal(SIGXFSZ, SIG_IGN);  // beyond a limit of file sizes a write fails, as on a full disk, and that is said
   try {
     if (mode == "supervisor") {
       char self[4096] = {};

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "api/objects.h"
 #include "base/file.h"
 #include "cli/exports.h"
 #include "compiler/timing_cache.h"
@@ -135,24 +136,22 @@ void createRuntime(Session& s, const Options& o) {
   if (!o.build.tempdir.empty()) s.runtime->setTemporaryDirectory(o.build.tempdir.c_str());
 }
 
-// Inputs that are made up follow from what the model does with them; floats alone need no look at it.
-std::map<std::string, tuner::InputRule> rulesFor(const Options& o, const INetworkDefinition& network) {
-  for (const auto* t : tensors(network, true))
-    if (t->getType() != DataType::kFLOAT) return tuner::inputRules(*frontend::importFile(o.model.onnx).graph);
-  return {};
+// What the public interface does not show of a network: what becomes of its inputs, which shapes its outputs have.
+const ir::Graph& graphOf(const INetworkDefinition& network) {
+  return *static_cast<const api::Network&>(network).graph();
 }
 
 // What inputs and references can be wrong about is said before the build, which takes long.
-void checkFilesOfPairs(const Options& o, const ShapeMap& inputs) {
+void checkFilesOfPairs(const Options& o, const ir::Graph& network, const ShapeMap& inputs) {
   if (o.inference.pairs.empty() || o.build.skipInference || o.inference.timeDeserialize) return;
-  const auto model = frontend::importFile(o.model.onnx);
+  const auto graph = network.clone();
   passes::Profile profile;
   for (const auto& [name, dims] : inputs) profile[name] = passes::ShapeRange::fixed(dims);
-  passes::specialise(*model.graph, profile);
+  passes::specialise(*graph, profile);
   std::vector<IoTensor> io;
   ShapeMap shapes;
   for (const bool input : {true, false})
-    for (const ir::Value* v : input ? model.graph->top().inputs : model.graph->top().outputs) {
+    for (const ir::Value* v : input ? graph->top().inputs : graph->top().outputs) {
       io.push_back({v->name, v->type.dtype, input, {}});
       if (auto dims = ir::constants(v->type.dims)) shapes[v->name] = *dims;
     }
@@ -189,13 +188,13 @@ void buildFromModel(Session& s, const Options& o) {
   const auto plan = planShapes(inputs, o);
   for (const auto& w : plan.warnings) console.warning(w);
   s.shapes = plan.run;
-  s.rules = rulesFor(o, *network);
+  s.rules = tuner::inputRules(graphOf(*network));
 
   std::unique_ptr<IBuilderConfig> config(
       s.errors.need(builder->createBuilderConfig(), "the configuration could not be created"));
   configure(*config, *builder, o, plan, s.errors);
   const auto timings = readTimings(*config, o.build, s.errors);
-  checkFilesOfPairs(o, plan.run);
+  checkFilesOfPairs(o, graphOf(*network), plan.run);
   BuildMonitor monitor(console);
   config->setProgressMonitor(&monitor);
   Interrupts interrupts;

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -83,6 +84,7 @@ int main(int argc, char** argv) {
   // A standard stream that is closed: else the next file that is opened takes its place, and messages land in it.
   for (int standard = 0; standard < 3; standard++)
     if (fcntl(standard, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0) return 1;
+  std::signal(SIGXFSZ, SIG_IGN);  // beyond a limit of file sizes a write fails, and that is said
   const int code = rutter::cli::guarded({argv, argv + argc});
   const auto error = rutter::cli::outputError();
   if (code != 0 || error.empty()) return code;

@@ -292,8 +292,7 @@ Options resumedOptions(const Options& given, std::vector<std::string>& args) {
   if (last.argv.empty()) throw UserError("--continue: {} records no command line", given.tuning.cacheFile);
   if (!given.tuning.tuneSeconds && !given.tuning.expression && !given.tuning.expressionFile)
     tuner::refuseOwnStrategy(last, given.tuning.cacheFile);
-  args = continuedArgs({last.argv.begin() + 1, last.argv.end()},
-                       {last.search, last.expression, last.budgetSeconds, last.saveEngine}, args);
+  args = continuedArgs(last, args);
   auto out = makeOptions(CommandLine::parse(args));
   out.tuning.resume = true;
   out.tuning.force = given.tuning.force;

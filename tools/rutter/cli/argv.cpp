@@ -68,8 +68,8 @@ std::vector<std::string> absoluteArgs(const std::vector<std::string>& args, cons
   return out;
 }
 
-std::vector<std::string> continuedArgs(const std::vector<std::string>& recorded, const LastSession& last,
-                                       const std::vector<std::string>& now) {
+std::vector<std::string> continuedArgs(const tuner::LastSearch& last, const std::vector<std::string>& now) {
+  const std::vector<std::string> recorded(last.argv.begin() + 1, last.argv.end());
   const bool ownExpression = given(now, Flag::k_tuneBuildRoutes) || given(now, Flag::k_tuneBuildRouteFile);
   const bool ownSpace = ownExpression || given(now, Flag::k_tune);
   const bool tunes = ownSpace ? !ownExpression : last.search == "tune";
@@ -89,8 +89,8 @@ std::vector<std::string> continuedArgs(const std::vector<std::string>& recorded,
   std::string budget;
   if (given(now, Flag::k_tuningTimeOut))
     budget = valueOf(now, Flag::k_tuningTimeOut);
-  else if (last.budget)
-    budget = *last.budget > 0 ? fmt::format("{}s", *last.budget) : "";
+  else if (last.budgetSeconds)
+    budget = *last.budgetSeconds > 0 ? fmt::format("{}s", *last.budgetSeconds) : "";
   else
     for (Flag f : {Flag::k_tune, Flag::k_tuningTimeOut})
       if (given(recorded, f)) budget = valueOf(recorded, f);

@@ -1,10 +1,10 @@
 #pragma once
 // Command lines that outlive their working folder: the record of a search keeps them for --continue.
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/flags.h"
+#include "tuner/tune.h"
 
 namespace rutter::cli {
 
@@ -12,17 +12,10 @@ namespace rutter::cli {
 /// Names with colons and a `~` are read as the flags themselves read them.
 std::vector<std::string> absoluteArgs(const std::vector<std::string>& args, const std::string& folder);
 
-/// What the last session of a recorded search was told.
-struct LastSession {
-  std::string search, expression;  ///< "tune", or the search of the expression
-  std::optional<double> budget;    ///< seconds, not above 0: none; nothing: it is not known
-  std::string saveEngine;          ///< absolute; "": the winner was not saved
-};
 /// The command line that --continue goes on with: the recorded one, but with the expression, search and budget of the
-/// last session, unless `now` brings its own. The budget is one, whether --tune or --tuningTimeOut says it.
-/// `recorded` and `now` without program names.
-std::vector<std::string> continuedArgs(const std::vector<std::string>& recorded, const LastSession& last,
-                                       const std::vector<std::string>& now);
+/// last session, unless `now` (without the program's name) brings its own. The budget is one, whether --tune or
+/// --tuningTimeOut says it.
+std::vector<std::string> continuedArgs(const tuner::LastSearch& last, const std::vector<std::string>& now);
 
 /// The command line of one build that gives the winner of a search again: of `args` (without the program's name)
 /// what shapes the build, as it was written, then the route ("": the default) and, at levels that time, the times.

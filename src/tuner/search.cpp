@@ -250,7 +250,10 @@ bool Search::searchPhase() {
     if (config_.recordedOnly && phase < recorded_.searchEnds.size() && asked_ >= recorded_.searchEnds[phase]) break;
     // An ask that finds no time stays pending: the strategy is owed a tell for each.
     if (!pending_) pending_ = strategy_->ask();
-    if (!pending_) break;
+    if (!pending_) {
+      noteEvents();  // why it is at its end: no tell follows that would bring it
+      break;
+    }
     const bool recorded = isRecorded(*pending_);
     if (config_.recordedOnly && !recorded) break;
     // What is recorded costs no time: it is taken over even if none is left.

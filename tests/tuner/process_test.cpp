@@ -1,4 +1,4 @@
-// Searches in real processes, with planted faults and kills.
+// Searches in real processes, with planted faults. Kills: kill_test.cpp.
 #include "tuner/process.h"
 
 #include <gtest/gtest.h>
@@ -14,6 +14,7 @@
 #include "tuner/cache.h"
 #include "tuner/frames.h"
 #include "tuner/journal.h"
+#include "tuner/process_fixture.h"
 #include "tuner/process_runner.h"
 #include "tuner/search.h"
 #include "tuner/tune.h"
@@ -22,76 +23,10 @@
 namespace rutter::tuner {
 namespace {
 
+using test::exampleWorld;
+using test::kExample;
+using test::ProcessTest;
 namespace fs = std::filesystem;
-
-Json exampleWorld() {
-  return {{"knobs", {{"-fuse", "on|off"}, {"-tile", "32|16|64"}, {"-unroll", "1|2"}}},
-          {"layers",
-           {{"l",
-             {{"ms", 10},
-              {"effects", {{"-unroll=2", 1.04}, {"-tile=16", 0.91}, {"-tile=64", 1.02}, {"-fuse=off", 0.95}}}}}}},
-          {"run_sigma", 0.001},
-          {"process_sigma", 0.004}};
-}
-const char kExample[] = "-fuse=[on|off] -tile=[16|32|64] -unroll=[1|2]";
-
-class ProcessTest : public testing::Test {
- protected:
-  void SetUp() override {
-    char name[] = "/tmp/rutter-process-test-XXXXXX";
-    dir_ = mkdtemp(name);
-    fs::create_directory(dir_ + "/tmp");
-    setenv("XDG_CACHE_HOME", (dir_ + "/cache").c_str(), 1);
-    unsetenv("RUTTER_TEST_KILL");
-  }
-  void TearDown() override {
-    unsetenv("RUTTER_TEST_KILL");
-    EXPECT_TRUE(noneLeft());
-    EXPECT_TRUE(fs::is_empty(dir_ + "/tmp")) << "a private folder was left behind";
-    fs::remove_all(dir_);
-  }
-  TuneOptions options(const Json& world, const std::string& expression = kExample,
-                      SearchKind kind = SearchKind::kFast) {
-    std::ofstream(dir_ + "/world.json") << world.dump();
-    TuneOptions o;
-    o.model.path = dir_ + "/world.json";
-    o.search = kind;
-    o.expression = expression;
-    o.cacheFile = dir_ + "/cache.jsonl";
-    o.saveEngine = dir_ + "/best.engine";
-    o.tempDir = dir_ + "/tmp";
-    o.workerProgram = RUTTER_BINARY_DIR "/bin/test-tuner-worker";
-    o.buildTimeOut = 3;
-    o.runTimeOut = 3;
-    o.argv = {"rutter", "--onnx=" + o.model.path};
-    return o;
-  }
-  // Processes of this very test: they have its folder in their environment.
-  std::vector<int> processes() const {
-    std::vector<int> out;
-    for (const auto& e : fs::directory_iterator("/proc")) {
-      const int pid = atoi(e.path().filename().c_str());
-      if (pid <= 0 || pid == getpid()) continue;
-      std::ifstream in(e.path() / "environ", std::ios::binary);
-      const std::string all((std::istreambuf_iterator<char>(in)), {});
-      if (all.find(dir_ + "/cache") != std::string::npos) out.push_back(pid);
-    }
-    return out;
-  }
-  // Who has just been killed may take a moment to go.
-  testing::AssertionResult noneLeft() const {
-    std::vector<int> left = processes();
-    for (int i = 0; i < 500 && !left.empty(); i++, left = processes()) usleep(10'000);
-    if (left.empty()) return testing::AssertionSuccess();
-    return testing::AssertionFailure() << left.size() << " processes are left, the first is " << left[0];
-  }
-  std::map<std::string, CandidateRecord> candidates() {
-    return Recorded(readJournal(dir_ + "/cache.jsonl.journal")).candidates;
-  }
-  std::string savedRoute() { return Json::parse(readWholeFile(dir_ + "/best.engine")).at("route"); }
-  std::string dir_;
-  TuneListener silent_;
-};
 
 TEST_F(ProcessTest, TunesAndSavesTheWinner) {
   struct Listener : TuneListener {
@@ -442,116 +377,6 @@ TEST_F(ProcessTest, ContinueFromTheCacheAlone) {
   const TuneResult again = tune(o, silent_);
   EXPECT_EQ(again.route, first.route);
   EXPECT_GE(again.processes, 5);  // confirmed again
-}
-
-struct KillPoint {
-  const char *role, *point;
-  int first, step, count;
-};
-class KillTest : public ProcessTest, public testing::WithParamInterface<KillPoint> {};
-
-// Killed at a point, then continued: the end is that of the straight run, and nothing is left.
-TEST_P(KillTest, ContinuesAsTheStraightRun) {
-  const char expression[] = "-fuse=[on|off] -tile=[16|32]";
-  const TuneResult want = tune(options(exampleWorld(), expression, SearchKind::kMixed), silent_);
-  const auto wanted = candidates();
-  const KillPoint& k = GetParam();
-  int kills = 0;
-  for (int i = 0; i < k.count; i++) {
-    const int n = k.first + i * k.step;
-    for (const char* f : {"/cache.jsonl", "/cache.jsonl.journal", "/best.engine", "/killed"}) fs::remove(dir_ + f);
-    fs::remove_all(dir_ + "/cache");  // the oracle's answers are written anew
-    setenv("RUTTER_TEST_KILL", fmt::format("{} {} {} {}/killed", k.role, k.point, n, dir_).c_str(), 1);
-    TuneOptions o = options(exampleWorld(), expression, SearchKind::kMixed);
-    bool died = false;
-    TuneResult got;
-    try {
-      got = tune(o, silent_);
-    } catch (const DeviceError&) {
-      died = true;
-    } catch (const UserError&) {  // the child that measures the default was killed
-      died = true;
-    }
-    unsetenv("RUTTER_TEST_KILL");
-    if (!fs::exists(dir_ + "/killed")) break;  // there is no n-th passing
-    kills++;
-    if (died) {
-      o.resume = fs::exists(dir_ + "/cache.jsonl.journal");
-      got = tune(o, silent_);
-    }
-    EXPECT_EQ(got.route, want.route) << k.point << " " << n;
-    EXPECT_EQ(got.winnerIter, want.winnerIter) << k.point << " " << n;
-    EXPECT_EQ(got.confirmed->lo, want.confirmed->lo) << k.point << " " << n;
-    EXPECT_EQ(savedRoute(), want.route);
-    const auto all = candidates();
-    EXPECT_EQ(all.size(), wanted.size()) << k.point << " " << n;
-    if (std::string(k.point) != "child")
-      for (const auto& [route, c] : wanted) {
-        EXPECT_EQ(all.at(route).iter, c.iter) << k.point << " " << n;
-        EXPECT_EQ(all.at(route).logRatios, c.logRatios) << k.point << " " << n << all.at(route).error;
-      }
-    EXPECT_FALSE(syncCache(dir_ + "/cache.jsonl", readJournal(dir_ + "/cache.jsonl.journal")));
-    EXPECT_TRUE(noneLeft()) << k.point << " " << n;
-    for (const auto& e : fs::recursive_directory_iterator(dir_))
-      EXPECT_EQ(e.path().filename().string().find(".tmp"), std::string::npos)
-          << k.point << " " << n << ": " << e.path();
-  }
-  EXPECT_GE(kills, 1) << "the point was never passed";
-}
-INSTANTIATE_TEST_SUITE_P(
-    Kills, KillTest,
-    testing::Values(KillPoint{"supervisor", "journal.before", 1, 1, 12},
-                    KillPoint{"supervisor", "journal.after", 1, 1, 12},
-                    KillPoint{"supervisor", "journal.before", 13, 4, 8},
-                    KillPoint{"supervisor", "journal.after", 13, 4, 8}, KillPoint{"supervisor", "fork.before", 1, 3, 6},
-                    KillPoint{"supervisor", "fork.after", 1, 3, 6}, KillPoint{"supervisor", "rename.before", 1, 1, 6},
-                    KillPoint{"supervisor", "rename.after", 1, 1, 6}, KillPoint{"worker", "fork.before", 2, 1, 3},
-                    KillPoint{"worker", "fork.after", 2, 1, 3}, KillPoint{"worker", "rename.before", 1, 1, 7},
-                    KillPoint{"worker", "rename.after", 1, 1, 7}, KillPoint{"measure", "answer.after", 1, 1, 1}),
-    [](const auto& info) {
-      std::string name = fmt::format("{}_{}_from_{}", info.param.role, info.param.point, info.param.first);
-      std::replace(name.begin(), name.end(), '.', '_');
-      return name;
-    });
-
-// A killed candidate costs itself alone.
-TEST_F(ProcessTest, AKilledChildCostsOneCandidate) {
-  tune(options(exampleWorld(), kExample, SearchKind::kMixed), silent_);
-  const auto wanted = candidates();
-  for (int n = 2; n <= 4; n++) {
-    for (const char* f : {"/cache.jsonl", "/cache.jsonl.journal", "/best.engine", "/killed"}) fs::remove(dir_ + f);
-    setenv("RUTTER_TEST_KILL", fmt::format("worker child {} {}/killed", n, dir_).c_str(), 1);
-    tune(options(exampleWorld(), kExample, SearchKind::kMixed), silent_);
-    unsetenv("RUTTER_TEST_KILL");
-    ASSERT_TRUE(fs::exists(dir_ + "/killed")) << "no child number " << n;
-    int crashed = 0;
-    const auto all = candidates();
-    for (const auto& [route, c] : all) {
-      crashed += c.status == Status::kCrashed;
-      if (c.status == Status::kCrashed) {
-        EXPECT_NE(c.error.find("killed"), std::string::npos) << c.error;
-      }
-      if (c.status == Status::kOk && wanted.count(route)) {
-        EXPECT_EQ(c.logRatios.size(), wanted.at(route).logRatios.size());
-      }
-    }
-    EXPECT_EQ(crashed, 1) << n;
-    EXPECT_GE(all.size(), 4u) << "the search did not go on";
-  }
-}
-
-// A finalist whose fresh process dies is out of the race, and the next best is confirmed.
-TEST_F(ProcessTest, AKilledMeasurementCostsOneFinalist) {
-  EXPECT_EQ(tune(options(exampleWorld()), silent_).route, "-fuse=on -tile=16 -unroll=1");
-  for (const char* point : {"child", "answer.before"}) {
-    for (const char* f : {"/cache.jsonl", "/cache.jsonl.journal", "/best.engine", "/killed"}) fs::remove(dir_ + f);
-    setenv("RUTTER_TEST_KILL", fmt::format("measure {} 1 {}/killed", point, dir_).c_str(), 1);
-    const TuneResult got = tune(options(exampleWorld()), silent_);
-    ASSERT_TRUE(fs::exists(dir_ + "/killed")) << point;
-    EXPECT_EQ(got.route, "-fuse=off -tile=32 -unroll=1") << point;
-    EXPECT_GE(got.processes, 6) << point;
-    EXPECT_TRUE(noneLeft()) << point;
-  }
 }
 
 }  // namespace

@@ -192,15 +192,27 @@ class SyntheticBackend : public Backend {
 };
 
 struct Kill {
-  std::string point, marker;
+  std::string role, point, marker;
   int n = 0, seen = 0, forks = 0;
 } g_kill;
 
+// Which passing of the point this is.
+int passing() {
+  // Each process that measures passes its points once: they are counted together, by the size of a file.
+  if (g_kill.role == "measure") {
+    const int fd = open((g_kill.marker + ".passed").c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600);
+    if (fd < 0 || write(fd, "x", 1) != 1) _exit(1);
+    const off_t size = lseek(fd, 0, SEEK_CUR);
+    close(fd);
+    return int(size);
+  }
+  // So does a child of the worker: its number is that of its fork.
+  return g_kill.point == "child" ? g_kill.forks : ++g_kill.seen;
+}
+
 void maybeKill(const char* point) {
   g_kill.forks += std::string("fork.before") == point;
-  if (g_kill.point != point) return;
-  // A child passes its point once: its number is that of its fork.
-  if ((g_kill.point == "child" ? std::max(1, g_kill.forks) : ++g_kill.seen) != g_kill.n) return;
+  if (g_kill.point != point || passing() != g_kill.n) return;
   const int fd = open(g_kill.marker.c_str(), O_CREAT | O_EXCL | O_WRONLY, 0600);
   if (fd < 0) return;
   close(fd);
@@ -215,9 +227,8 @@ void maybeKill(const char* point) {
 int main(int argc, char** argv) {
   using namespace rutter::tuner;
   if (const char* k = getenv("RUTTER_TEST_KILL"); k && argc == 2) {
-    std::string role;
-    std::istringstream(k) >> role >> test::g_kill.point >> test::g_kill.n >> test::g_kill.marker;
-    if (role == argv[1]) g_hook = test::maybeKill;
+    std::istringstream(k) >> test::g_kill.role >> test::g_kill.point >> test::g_kill.n >> test::g_kill.marker;
+    if (test::g_kill.role == argv[1]) g_hook = test::maybeKill;
   }
   return workerMain(argc, argv, [] { return std::make_unique<test::SyntheticBackend>(); });
 }

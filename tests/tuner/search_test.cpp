@@ -4,11 +4,13 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "tuner/decisions.h"
 #include "tuner/world.h"
 
 namespace rutter::tuner {
 namespace {
 
+using test::same;
 using test::SimPacer;
 using test::SimRunner;
 using test::World;
@@ -49,30 +51,13 @@ struct Session {
       if (j["type"] == "candidate") out.push_back(candidateFromJson(j));
     return out;
   }
-  std::vector<Json> decisions() const {
-    std::vector<Json> out;
-    for (Json j : journal->records()) {
-      if (!isDecision(j) || isTimed(j)) continue;
-      j.erase("t");
-      out.push_back(j);
-    }
-    return out;
-  }
+  std::vector<Json> decisions() const { return test::decisionsOf(journal->records()); }
   World world;
   SimRunner runner;
   SimPacer pacer;
   SearchConfig config;
   std::unique_ptr<Journal> journal;
 };
-
-// The first difference, not both lists.
-testing::AssertionResult same(const std::vector<Json>& a, const std::vector<Json>& b) {
-  for (size_t i = 0; i < std::max(a.size(), b.size()); i++) {
-    const std::string x = i < a.size() ? a[i].dump() : "nothing", y = i < b.size() ? b[i].dump() : "nothing";
-    if (x != y) return testing::AssertionFailure() << "at " << i << ":\n" << x << "\n" << y;
-  }
-  return testing::AssertionSuccess();
-}
 
 std::vector<std::string> routes(const std::vector<CandidateRecord>& c) {
   std::vector<std::string> out;

@@ -2,6 +2,7 @@
 // A logger and an error recorder as a program would write them.
 #include <rutter/rutter.h>
 
+#include <atomic>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -42,7 +43,7 @@ class Recorder : public IErrorRecorder {
     return std::to_string(int(e.first)) + ": " + e.second;
   }
   std::vector<std::pair<ErrorCode, std::string>> errors;
-  int references = 0;
+  std::atomic<int> references = 0;
 
  private:
   std::mutex mutex_;

@@ -61,8 +61,11 @@ TEST_F(ProcessTest, TuneBeginsWithWhatTimingKernelsFound) {
   tune(o, listener);
   const Recorded r(readJournal(dir_ + "/cache.jsonl.journal"));
   EXPECT_EQ(r.baseline->timedRoute, "-tile@l=16 -unroll@l=2");
-  for (const auto& [route, c] : r.candidates)
-    if (c.iter == 0) EXPECT_EQ(route, "-tile@l=16 -unroll@l=2");
+  for (const auto& [route, c] : r.candidates) {
+    if (c.iter == 0) {
+      EXPECT_EQ(route, "-tile@l=16 -unroll@l=2");
+    }
+  }
   EXPECT_EQ(std::count(listener.phases.begin(), listener.phases.end(), "kernels"), 1);
   o = options(j);  // an expression is searched as it is
   tune(o, silent_);

@@ -26,7 +26,8 @@ def main():
     a.add_argument("--rounds", default="7")
     a.add_argument("--program", default=os.path.join(ROOT, "build/bin/rutter_knobs"))
     a.add_argument("--write", action="store_true")
-    a.add_argument("--from-logs", nargs="*", help="read the output of earlier runs (model=file) instead of measuring")
+    a.add_argument("--from-logs", nargs="*", help="read the output of earlier runs instead of measuring: model=file, or "
+                   "model@machine=file for another machine than the first")
     o = a.parse_args()
     seen = {}  # knob -> [(ratio, low, high, value, model)]
 
@@ -38,10 +39,11 @@ def main():
 
     if o.from_logs:
         for item in o.from_logs:
-            model, path = item.split("=", 1)
+            label, path = item.split("=", 1)
+            model, _, there = label.partition("@")
             with open(path) as f:
                 for line in f:
-                    take(model, line.removeprefix(model + " "))
+                    take(model + (" ({})".format(there) if there else ""), line.removeprefix(model + " "))
     else:
         for model in o.model or MODELS:
             path = find(model)

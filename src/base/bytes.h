@@ -43,7 +43,8 @@ class ByteReader {
     requires std::is_arithmetic_v<T> || std::is_enum_v<T>
   T get() {
     T v;
-    std::memcpy(&v, take(sizeof v).data(), sizeof v);
+    const std::string_view bytes = take(sizeof v);
+    std::memcpy(&v, bytes.data(), bytes.size());
     return v;
   }
   std::string_view getString() { return take(get<uint64_t>()); }

@@ -94,6 +94,7 @@ ProcessRunner::Answer ProcessRunner::request(FrameType type, Json body, double s
       while (receiveFrame(worker_.fd, 0, f) == Wait::kFrame)
         if (f.type == FrameType::kError) break;
     } catch (const DeviceError&) {
+      // closed: it said nothing
     }
     destroy(worker_);
     if (f.type == FrameType::kError) rethrowError(f.body);

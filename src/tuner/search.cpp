@@ -405,7 +405,8 @@ std::vector<ConfirmRecord> Search::finals() {
 }
 
 // The candidate that decides the same by fewer assignments: built, since an engine file holds its route.
-const CandidateRecord& Search::shortest(const CandidateRecord& c) {
+const CandidateRecord& Search::shortest(const std::string& best) {
+  const CandidateRecord& c = known_.at(best);
   if (!config_.shorten || !config_.dedupe) return c;
   std::string route;
   if (auto is = recorded_.shortened.find(c.iter); is != recorded_.shortened.end()) {
@@ -457,7 +458,7 @@ void Search::publish(std::vector<ConfirmRecord> confirmed) {
   std::optional<ConfirmRecord> best = chooseWinner(confirmed_);
   WinnerRecord w;
   if (best) {
-    const CandidateRecord& c = shortest(known_.at(best->route));
+    const CandidateRecord& c = shortest(best->route);
     w.iter = c.iter;
     w.route = c.route;
     w.center = best->center;

@@ -142,7 +142,7 @@ class Search {
   void tell(const Tell& t);
   void noteEvents();
   void publish(std::vector<ConfirmRecord> confirmed);
-  const CandidateRecord& shortest(const CandidateRecord& c);
+  const CandidateRecord& shortest(const std::string& best);
   bool usedUp() const;
   void sayUsedUp();
   bool isSaved(const std::string& hash) const;

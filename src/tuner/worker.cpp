@@ -51,8 +51,10 @@ Watched inChild(const Limits& limits, int supervisor, const std::function<void(i
       try {
         sendException(fds[1], e);
       } catch (...) {
+        // nobody listens any more
       }
     } catch (...) {
+      // who watches sees an end without an answer
     }
     _exit(0);
   }
@@ -306,6 +308,7 @@ int workerMain(int argc, char** argv, const BackendFactory& makeBackend) {
     try {
       sendException(kSocket, e);
     } catch (...) {
+      // the supervisor is gone
     }
     fflush(nullptr);
     _exit(1);

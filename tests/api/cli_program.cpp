@@ -116,6 +116,10 @@ TEST_F(CliProgram, DryRunSaysHowManyEnginesThereAre) {
   // A network without a matrix product has one engine whatever the tiles.
   auto r = run({"--onnx=m.onnx", "--dryRun", "--tuneBuildRoutes=-gemm:tile_m=[auto|8|12]"});
   EXPECT_THAT(r.err, HasSubstr("1 of 3 routes are distinct engines"));
+  EXPECT_THAT(r.err, Not(HasSubstr("counted by")));
+  auto timed =
+      run({"--onnx=m.onnx", "--dryRun", "--builderOptimizationLevel=5", "--tuneBuildRoutes=-gemm:tile_m=[auto|8|12]"});
+  EXPECT_THAT(timed.err, HasSubstr("counted by what heuristics decide"));
 }
 
 TEST_F(CliProgram, ASearchIsRecordedSavedAndContinued) {

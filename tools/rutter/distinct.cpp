@@ -37,6 +37,7 @@ Distinct countDistinct(const frontend::Model& model, const knobs::Expression& e,
     }
     d.engines = seen.size();
     d.complete = d.decided == n;
+    d.untimed = o.build.optimizationLevel >= 4;
   } catch (const std::exception& error) {
     d.problem = error.what();
   }
@@ -49,10 +50,13 @@ std::vector<std::string> distinctLines(const Distinct& d) {
   constexpr double kSecondsEach = 1.5;
   const auto about =
       fmt::format("about {:.0f} s at {:g} s a candidate", static_cast<double>(d.engines) * kSecondsEach, kSecondsEach);
-  if (d.complete)
-    return {fmt::format("{} of {} routes are distinct engines for this model; {}", d.engines, d.decided, about)};
-  return {
-      fmt::format("at least {} distinct engines among the first {} routes; {} for those", d.engines, d.decided, about)};
+  std::vector<std::string> lines{
+      d.complete ? fmt::format("{} of {} routes are distinct engines for this model; {}", d.engines, d.decided, about)
+                 : fmt::format("at least {} distinct engines among the first {} routes; {} for those", d.engines,
+                               d.decided, about)};
+  if (d.untimed)
+    lines.push_back("counted by what heuristics decide: kernels that levels 4 and 5 time may make it more or fewer");
+  return lines;
 }
 
 }  // namespace rutter::cli

@@ -11,6 +11,7 @@ struct Distinct {
   uint64_t engines = 0;   ///< different decisions seen
   uint64_t decided = 0;   ///< routes looked at
   bool complete = false;  ///< all routes were looked at
+  bool untimed = false;   ///< the build would time kernels (levels 4 and 5), the count did not
   std::string problem;    ///< why nothing could be decided; empty if it could
 };
 /// Decides routes in their order until all are done or `seconds` have passed.

@@ -117,6 +117,10 @@ Decided decideModel(const frontend::Model& model, const BuildOptions& o, const K
   d.target = &codegen::findTarget(o.target);
   d.machine = d.target->profile(o.isa, o.threads);
   auto graph = model.graph->clone();
+  for (const auto* list : {&graph->top().inputs, &graph->top().outputs})
+    for (const ir::Value* v : *list)
+      if (v->type.dtype == ir::DType::kString)
+        throw UserError("'{}' holds strings: inputs and outputs of an engine are numbers or booleans", v->name);
   std::vector<std::string> origins = allOrigins(*graph);
   passes::specialise(*graph, unite(o.profiles));
   passes::PassContext ctx(o.route);

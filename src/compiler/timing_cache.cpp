@@ -1,6 +1,6 @@
 #include "compiler/timing_cache.h"
 
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "base/bytes.h"
 #include "base/file.h"
@@ -123,8 +123,16 @@ std::vector<Hash128> TimingCache::keys() const {
   return out;
 }
 
+namespace {
+// An empty file is a place for times, made beforehand.
+bool holdsNothing(const std::string& path) {
+  struct stat file{};
+  return ::stat(path.c_str(), &file) != 0 || (S_ISREG(file.st_mode) && file.st_size == 0);
+}
+}  // namespace
+
 TimingCache TimingCache::read(const std::string& path) {
-  if (::access(path.c_str(), F_OK) != 0) return {};
+  if (holdsNothing(path)) return {};
   const auto blob = runtime::Blob::map(path);
   try {
     TimingCache c = parse(blob->bytes());
@@ -141,7 +149,7 @@ void TimingCache::write(const std::string& path) const {
     for (const auto& [key, ns] : times_) all.times_[key] = ns;
   }
   const std::string bytes = all.serialize();
-  if (::access(path.c_str(), F_OK) == 0 && runtime::Blob::map(path)->bytes() == bytes) return;
+  if (!holdsNothing(path) && runtime::Blob::map(path)->bytes() == bytes) return;
   writeFileAtomically(path, bytes);
 }
 

@@ -478,7 +478,11 @@ void Search::publish(std::vector<ConfirmRecord> confirmed) {
   const bool anyOk = known_.empty() || std::any_of(known_.begin(), known_.end(),
                                                    [](const auto& c) { return c.second.status == Status::kOk; });
   if (config_.saveEngine.empty() || !(best || (anyOk && baseline_.status == Status::kOk))) return;
-  if (!isSaved(w.engineHash)) runner_.save(w.iter, w.route, config_.saveEngine);
+  if (!isSaved(w.engineHash)) try {
+      runner_.save(w.iter, w.route, config_.saveEngine);
+    } catch (const DiskFullError& e) {
+      throw DiskFullError("{}; the search is recorded: --continue writes the engine", e.what());
+    }
 }
 
 // A continued search that had no time left for anything; what it cost does not count.

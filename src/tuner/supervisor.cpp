@@ -2,11 +2,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <sstream>
 
 #include "base/file.h"
 #include "base/fingerprint.h"
@@ -150,6 +153,41 @@ Json headerOf(const TuneOptions& o, const Json& about, const Fingerprint& machin
       {"options", toJson(o)}};
 }
 
+// Equal but for what a number loses as a 32-bit float: trtexec writes 1e-5 as 9.999999747378752e-06.
+bool alike(const Json& a, const Json& b) {
+  if (a.is_number() && b.is_number()) {
+    const double x = a, y = b;
+    return std::abs(x - y) <= 1e-6 * std::max(std::abs(x), std::abs(y));
+  }
+  if (!a.is_object() || !b.is_object() || a.size() != b.size()) return a == b;
+  return std::all_of(a.items().begin(), a.items().end(),
+                     [&](const auto& i) { return b.contains(i.key()) && alike(i.value(), b[i.key()]); });
+}
+
+// Knobs that are not here, have another default here, or (`all`) are new here, by name; "" if none is.
+std::string knobDifferences(const std::string& then, const std::string& now, bool all) {
+  auto defaults = [](const std::string& route) {
+    std::map<std::string, std::string> out;
+    std::istringstream in(route);
+    for (std::string a; in >> a;) out[a.substr(0, a.find('='))] = a.substr(std::min(a.size(), a.find('=') + 1));
+    return out;
+  };
+  const auto was = defaults(then), is = defaults(now);
+  std::vector<std::string> out;
+  for (const auto& [knob, value] : was) {
+    if (auto it = is.find(knob); it == is.end())
+      out.push_back(knob + " does not exist here");
+    else if (it->second != value)
+      out.push_back(fmt::format("the default of {} was {} and is {}", knob, value, it->second));
+  }
+  for (const auto& [knob, value] : is)
+    if (all && !was.count(knob)) out.push_back(knob + " did not exist then");
+  constexpr size_t kNamed = 4;
+  const size_t more = out.size() > kNamed ? out.size() - kNamed : 0;
+  out.resize(out.size() - more);
+  return fmt::format("{}{}", fmt::join(out, ", "), more ? fmt::format(" and {} more", more) : "");
+}
+
 // Everything that makes a recorded number mean something else here; each is named.
 std::vector<std::string> headerDifferences(const Json& then, const Json& now) {
   std::vector<std::string> out;
@@ -162,10 +200,16 @@ std::vector<std::string> headerDifferences(const Json& then, const Json& now) {
                                                                {"accuracy_algorithm", "another measure of accuracy"},
                                                                {"accuracy_parameter", "other limits of accuracy"}};
   for (const auto& [key, what] : kCompared) {
-    if (!then.contains(key) || then[key] == now[key]) continue;  // trtexec's caches lack ours
-    out.push_back(what);
-    if (std::string_view(key) != "default_build_route")
-      out.back() += fmt::format(" ({}: {} then, {} now)", key, then[key].dump(), now[key].dump());
+    if (!then.contains(key) || alike(then[key], now[key])) continue;  // trtexec's caches lack ours
+    std::string said;
+    if (std::string_view(key) == "default_build_route" && then[key].is_string()) {
+      // What others wrote may leave out knobs that it had no use for.
+      said = knobDifferences(then[key], now[key], then.contains("schema"));
+      if (said.empty()) continue;
+    } else {
+      said = fmt::format("{}: {} then, {} now", key, then[key].dump(), now[key].dump());
+    }
+    out.push_back(fmt::format("{} ({})", what, said));
   }
   if (then.contains("fingerprint") && then["fingerprint"].is_object()) {
     Fingerprint was = Fingerprint::parse(then["fingerprint"].dump());

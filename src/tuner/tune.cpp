@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "tuner/cache.h"
 #include "tuner/frames.h"
 #include "tuner/process.h"
@@ -93,6 +94,8 @@ TuneResult tune(const TuneOptions& options, TuneListener& listener, const std::a
   while (true) {
     if (const int level = stop ? stop->load() : 0; level > told) {
       told = level;
+      if (level == 1)
+        listener.onMessage(int(Severity::kInfo), "stopping: the best so far is confirmed; stop again to end at once");
       sendFrame(supervisor.fd, FrameType::kStop, {{"level", level}});
     }
     Frame f;

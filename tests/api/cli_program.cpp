@@ -14,6 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using onnxwriter::node;
+using onnxwriter::value;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
@@ -110,6 +112,24 @@ TEST_F(CliProgram, DryRunListsRoutesInOrder) {
   EXPECT_EQ(m.code, 1);
   EXPECT_THAT(m.err, HasSubstr("give --yes"));
   EXPECT_EQ(run({"--onnx=absent.onnx", "--dryRun", "--tuneBuildRoutes=-gemm:tile_m=[auto|8]"}).code, 1);
+}
+
+TEST_F(CliProgram, StringsAreNoInputsOfAnEngine) {
+  onnxwriter::Model m;
+  m.nodes = {node("Identity", {"x"}, {"y"})};
+  m.inputs = {value("x", 8, {"2"})};
+  m.outputs = {value("y", 8, {"2"})};
+  write("strings.onnx", m);
+  auto r = run({"--onnx=strings.onnx"});
+  EXPECT_EQ(r.code, 1);
+  EXPECT_THAT(r.err, HasSubstr("'x' holds strings: inputs and outputs of an engine are numbers or booleans"));
+}
+
+TEST_F(CliProgram, AnEmptyTimingCacheIsANewOne) {
+  std::ofstream(dir_ + "/times").close();
+  auto r = run({"--onnx=m.onnx", "--builderOptimizationLevel=4", "--timingCacheFile=times", "--skipInference"});
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_GT(std::filesystem::file_size(dir_ + "/times"), 0u);
 }
 
 TEST_F(CliProgram, DryRunSaysHowManyEnginesThereAre) {

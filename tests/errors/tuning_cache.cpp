@@ -181,12 +181,19 @@ TEST_F(TuningCache, RecordsOfSomethingElse) {
     const char *what, *value;
   };
   const std::string whole = slurp(journal_);
-  for (const Case& c : {Case{[](Json& h) { h["tuner_version"] = "0.0.9"; }, "another version of the tuner", "0.0.9"},
-                        Case{[](Json& h) { h["schema"] = 7; }, "another format of records", "7 then"},
-                        Case{[](Json& h) { h["model_hash"] = std::string(32, '0'); }, "another model", "0000"},
-                        Case{[](Json& h) { h["default_build_route"] = "-a=1"; }, "other knobs or defaults", ""},
-                        Case{[](Json& h) { h["fingerprint"]["cores"] = "999"; }, "another machine", "cores: 999 there"},
-                        Case{[](Json& h) { h["fingerprint"]["cpu"] = "a Z80"; }, "another machine", "a Z80 there"}}) {
+  for (const Case& c :
+       {Case{[](Json& h) { h["tuner_version"] = "0.0.9"; }, "another version of the tuner", "0.0.9"},
+        Case{[](Json& h) { h["schema"] = 7; }, "another format of records", "7 then"},
+        Case{[](Json& h) { h["model_hash"] = std::string(32, '0'); }, "another model", "0000"},
+        Case{[](Json& h) { h["default_build_route"] = "-a=1"; }, "other knobs or defaults", "-a does not exist here"},
+        Case{[](Json& h) {
+               std::string d = h["default_build_route"];
+               h["default_build_route"] = d.substr(d.find(' ') + 1) + " -gone:knob=1";
+             },
+             "other knobs or defaults", "did not exist then"},
+        Case{[](Json& h) { h["accuracy_parameter"]["atol"] = 2e-5; }, "other limits of accuracy", "2e-05"},
+        Case{[](Json& h) { h["fingerprint"]["cores"] = "999"; }, "another machine", "cores: 999 there"},
+        Case{[](Json& h) { h["fingerprint"]["cpu"] = "a Z80"; }, "another machine", "a Z80 there"}}) {
     for (bool cut : {false, true}) {
       write(journal_, whole);
       editHeader(c.edit);
@@ -240,6 +247,15 @@ TEST_F(TuningCache, CachesOfTrtexec) {
   ASSERT_THAT(cache, Not(HasSubstr("model_hash")));
   EXPECT_THAT(goesOn(continue_), HasSubstr("candidates: 2, unreadable lines: 0"));
   EXPECT_EQ(slurp(dir_ + "/c.1"), cache);
+
+  // Its limits of accuracy went through 32 bits, and it knows fewer knobs.
+  fs::remove(journal_);
+  Json header = Json::parse(cache.substr(0, cache.find('\n')));
+  header["accuracy_parameter"]["atol"] = header["accuracy_parameter"]["atol"].get<float>();
+  const std::string defaults = header["default_build_route"];
+  header["default_build_route"] = defaults.substr(defaults.find(' ') + 1);
+  write(cache_, header.dump() + cache.substr(cache.find('\n')));
+  EXPECT_THAT(goesOn(continue_), HasSubstr("candidates: 2, unreadable lines: 0"));
 
   fs::remove(journal_);
   write(cache_, cache.substr(0, cache.size() - 20));  // a torn last line

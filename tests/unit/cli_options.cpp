@@ -158,6 +158,11 @@ TEST(CliOptions, FlagsWithoutEffectAreSaid) {
   EXPECT_THAT(parse({"--onnx=m", "--noCompilationCache=false"}).warnings, IsEmpty());
   EXPECT_THAT(parse({"--onnx=m", "--tune", "--noCompilationCache"}).warnings, IsEmpty());
   EXPECT_THAT(parse({"--onnx=m", "--yes"}).warnings, ElementsAre(HasSubstr("--yes" + none)));
+  EXPECT_THAT(parse({"--loadEngine=e", "--isa=avx2", "--builderOptimizationLevel=3"}).warnings,
+              ElementsAre(HasSubstr("--isa" + none), HasSubstr("--builderOptimizationLevel" + none)));
+  EXPECT_THAT(parse({"--loadEngine=e", "--shapes=x:1x2"}).warnings, IsEmpty());
+  EXPECT_THAT(parse({"--onnx=m", "--decomposableAttentions=a,b"}).warnings,
+              ElementsAre(HasSubstr("--decomposableAttentions")));
   EXPECT_THAT(parse({"--onnx=m", "--tuneBuildRoutes=-a=1", "--dryRun", "--yes"}).warnings, IsEmpty());
   for (const char* flag : {"--accuracyAlgorithm=l1", "--accuracyThreshold=0.1", "--atol=1", "--rtol=1"}) {
     const std::string name = std::string(flag).substr(0, std::string(flag).find('='));

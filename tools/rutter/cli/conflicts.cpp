@@ -102,6 +102,16 @@ void checkTuning(const CommandLine& line, const Options& o, std::vector<std::str
   }
 }
 
+// A loaded engine is built already: flags about building say nothing to it.
+void checkLoaded(const CommandLine& line, std::vector<std::string>& warnings) {
+  if (!line.given(Flag::k_loadEngine)) return;
+  for (Flag f : {Flag::k_isa, Flag::k_target, Flag::k_minShapes, Flag::k_optShapes, Flag::k_maxShapes, Flag::k_profile,
+                 Flag::k_builderOptimizationLevel, Flag::k_memPoolSize, Flag::k_inputIOFormats, Flag::k_outputIOFormats,
+                 Flag::k_strictRoutes})
+    if (line.given(f))
+      warnings.push_back(fmt::format("--{} has no effect on an engine that is built already", info(f).name));
+}
+
 void checkTiming(const CommandLine& line, const Options& o, std::vector<std::string>& warnings) {
   if (o.build.optimizationLevel < 4) {
     for (Flag f : kTimingOnly)
@@ -140,6 +150,7 @@ void checkConflicts(const CommandLine& line, const Options& o, std::vector<std::
       throw UserError("--{} and --{} exclude each other: {}", info(x.a).name, info(x.b).name, x.why);
   checkContinue(line);
   checkTuning(line, o, warnings);
+  checkLoaded(line, warnings);
   checkTiming(line, o, warnings);
   checkAccuracy(line, o, warnings);
   const auto& m = o.model;

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -19,6 +20,22 @@ namespace {
 constexpr std::string_view kCrcKey = ",\"crc\":\"";
 constexpr size_t kCrcTail = kCrcKey.size() + 8 + 2;  // ,"crc":"xxxxxxxx"}
 
+// Keys that several readers look at in every record. Nothing but a hand gives them another type, checksum and all.
+bool wellTyped(const Json& record) {
+  const auto type = record.find("type");
+  if (type == record.end() || !type->is_string()) return false;
+  constexpr std::string_view kOurs[] = {"header",   "session", "baseline", "candidate", "samples",
+                                        "strategy", "rank",    "confirm",  "winner"};
+  const std::string name = *type;
+  if (std::find(std::begin(kOurs), std::end(kOurs), name) == std::end(kOurs)) return true;  // of a later version
+  for (const char* whole : {"iter", "epoch", "count", "asked"})
+    if (auto it = record.find(whole); it != record.end() && !it->is_number_integer()) return false;
+  for (const char* number : {"t", "budget"})
+    if (auto it = record.find(number); it != record.end() && !it->is_number()) return false;
+  if (auto it = record.find("event"); it != record.end() && !it->is_string()) return false;
+  return record.value("count", 0) >= 0;
+}
+
 std::optional<Json> parseLine(std::string_view line) {
   if (line.size() < kCrcTail + 1) return std::nullopt;
   const std::string_view tail = line.substr(line.size() - kCrcTail);
@@ -26,7 +43,7 @@ std::optional<Json> parseLine(std::string_view line) {
   const std::string body = std::string(line.substr(0, line.size() - kCrcTail)) + "}";
   if (fmt::format("{:08x}", crc32c(body)) != tail.substr(kCrcKey.size(), 8)) return std::nullopt;
   Json j = Json::parse(body, nullptr, false);
-  if (!j.is_object()) return std::nullopt;
+  if (!j.is_object() || !wellTyped(j)) return std::nullopt;
   return j;
 }
 

@@ -174,6 +174,25 @@ TEST_F(TuningCache, AlteredBytesOfTheJournal) {
   EXPECT_THAT(refused(continue_), HasSubstr("begin the search anew"));
 }
 
+// By hand, with a checksum that fits: keys of another type are damage, too.
+TEST_F(TuningCache, KeysOfTheJournalWithAnotherType) {
+  const std::string whole = slurp(journal_);
+  for (const auto& [type, key, value] : std::vector<std::tuple<const char*, const char*, Json>>{
+           {"session", "t", "x"}, {"session", "epoch", "x"}, {"strategy", "event", 3}, {"strategy", "type", 5}}) {
+    auto records = tuner::readJournal(journal_);
+    int changed = 0;
+    std::string text;
+    for (Json& r : records) {
+      if (changed == 0 && r["type"] == type) r[key] = value, changed++;
+      text += tuner::journalLine(r);
+    }
+    if (changed == 0) continue;  // nothing of the kind was recorded
+    write(journal_, text);
+    EXPECT_THAT(goesOn(continue_), HasSubstr("has damaged lines (1)")) << type << " " << key;
+    write(journal_, whole);
+  }
+}
+
 // A search that is cut and of something else is refused before it is mended.
 TEST_F(TuningCache, RecordsOfSomethingElse) {
   struct Case {

@@ -198,9 +198,12 @@ RecordSource recordSource(const std::string& cacheFile) {
   const std::string path = cacheFile + ".journal";
   const bool cache = ::access(cacheFile.c_str(), F_OK) == 0;
   if (::access(path.c_str(), F_OK) == 0) {
-    const JournalText text = parseJournal(readWholeFile(path));
-    if (!text.records.empty() && text.records[0].value("type", "") == "header") return RecordSource::kJournal;
-    if (!text.records.empty() || text.damaged)
+    // The first line says it; all the others are read by who goes on with them.
+    const std::string text = readWholeFile(path);
+    const size_t end = text.find('\n') + 1;  // 0: not even the first line is whole
+    const std::vector<Json> first = parseJournal(text.substr(0, end)).records;
+    if (!first.empty() && first[0].value("type", "") == "header") return RecordSource::kJournal;
+    if (!first.empty() || (end > 0 && end < text.size()))
       throw UserError("cannot continue: the first line of {}, which says what was searched, is damaged; {}", path,
                       cache ? fmt::format("move that file away and --continue goes on with what {} holds", cacheFile)
                             : "begin the search anew, without --continue: the damaged file is kept under another name");

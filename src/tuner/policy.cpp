@@ -30,12 +30,12 @@ Recorded::Recorded(const std::vector<Json>& records) {
     if (type == "candidate") {
       CandidateRecord r = candidateFromJson(j);
       nextIter = std::max(nextIter, r.iter + 1);
+      // Built although its decision was known: the same engine by a shorter route.
+      if (r.status == Status::kOk && r.sameAs && r.buildMs > 0) shortened[*r.sameAs] = r.route;
       if (r.status == Status::kInterrupted)
         interrupted[r.route] = r.iter;
       else
-        candidates[r.route] = r;
-      // Built although its decision was known: the same engine by a shorter route.
-      if (r.status == Status::kOk && r.sameAs && r.buildMs > 0) shortened[*r.sameAs] = r.route;
+        candidates[r.route] = std::move(r);
     }
     if (type == "samples") {
       SampleRecord r = sampleFromJson(j);

@@ -215,9 +215,8 @@ std::vector<std::string> headerDifferences(const Json& then, const Json& now) {
     Fingerprint was = Fingerprint::parse(then["fingerprint"].dump());
     const Fingerprint is = Fingerprint::parse(now["fingerprint"].dump());
     for (const char* said : {"model", "shapes"}) was.facts.erase(said);
-    std::string facts;
-    for (const std::string& d : was.differences(is)) facts += (facts.empty() ? "" : ", ") + d;
-    if (!facts.empty()) out.push_back(fmt::format("another machine or build of Rutter ({})", facts));
+    if (const std::vector<std::string> facts = was.differences(is); !facts.empty())
+      out.push_back(fmt::format("another machine or build of Rutter ({})", fmt::join(facts, ", ")));
   }
   return out;
 }
@@ -262,8 +261,7 @@ std::string losses(const Journal& journal) {
 std::string losses(const Cache& cache, const std::string& cacheFile) {
   return fmt::format(
       "the journal {0}.journal is missing or empty: what the cache {0} holds is taken over (candidates: {1}, "
-      "unreadable "
-      "lines: {2}); their times rank them, and whatever may win is measured again",
+      "unreadable lines: {2}); their times rank them, and whatever may win is measured again",
       cacheFile, cache.candidates.size(), cache.dropped);
 }
 
@@ -290,8 +288,7 @@ Opened openJournal(const TuneOptions& o, const Json& about, const Fingerprint& m
       break;
   }
   const Json header = taken.empty() ? out.journal->records()[0] : taken[0];
-  std::string differences;
-  for (const std::string& d : headerDifferences(header, now)) differences += (differences.empty() ? "" : "; ") + d;
+  const std::string differences = fmt::format("{}", fmt::join(headerDifferences(header, now), "; "));
   if (!differences.empty()) {
     if (!o.force)
       throw UserError(

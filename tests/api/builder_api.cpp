@@ -163,8 +163,7 @@ TEST_F(DimensionNames, AreTuned) {
   ASSERT_TRUE(r) << recorder_.take();
   EXPECT_EQ(r->getNbCandidates(), 3);
   ASSERT_TRUE(r->getEngine()) << r->getReason();
-  std::unique_ptr<IRuntime> runtime(createInferRuntime(logger_));
-  std::unique_ptr<IEngine> engine(runtime->deserializeEngine(r->getEngine()->data(), r->getEngine()->size()));
+  const std::unique_ptr<IEngine> engine = engineOf(*r);
   ASSERT_TRUE(engine);
   EXPECT_EQ(rowsOf(*engine, 2, 2), "");
   EXPECT_EQ(rowsOf(*engine, 7, 7), "");

@@ -22,6 +22,12 @@ class BuilderFixture : public testing::Test {
     network_.reset(builder_->createNetworkV2(0));
     config_.reset(builder_->createBuilderConfig());
   }
+  std::unique_ptr<IRuntime> runtime_;
+  /// The winner of a search, loaded.
+  std::unique_ptr<IEngine> engineOf(const ITuningResult& r) {
+    runtime_.reset(createInferRuntime(logger_));
+    return std::unique_ptr<IEngine>(runtime_->deserializeEngine(r.getEngine()->data(), r.getEngine()->size()));
+  }
   /// The bytes of a model, into network_.
   void parse(const std::string& bytes) {
     std::unique_ptr<onnx::IParser> parser(onnx::createParser(*network_, logger_));

@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "api/recorders.h"
+#include "api/builder_fixture.h"
 #include "onnx_writer.h"
 
 namespace rutter::test {
@@ -54,26 +54,19 @@ class Watcher final : public ITuningListener {
   std::set<std::string> phases;
 };
 
-class TunerApi : public testing::Test {
+class TunerApi : public BuilderFixture {
  protected:
-  Logger logger_;
-  Recorder recorder_;
-  std::unique_ptr<IBuilder> builder_{createInferBuilder(logger_)};
-  std::unique_ptr<INetworkDefinition> network_{builder_->createNetworkV2(0)};
-  std::unique_ptr<IBuilderConfig> config_{builder_->createBuilderConfig()};
   std::unique_ptr<ITuner> tuner_;
   // y = Relu(x) + 1 for x [N, 2, 2, 3]
   void SetUp() override {
-    builder_->setErrorRecorder(&recorder_);
+    BuilderFixture::SetUp();
     onnxwriter::Model m;
     m.nodes = {onnxwriter::node("Relu", {"x"}, {"r"}, {}, "relu"),
                onnxwriter::node("Add", {"r", "one"}, {"y"}, {}, "add")};
     m.initialisers = {onnxwriter::floats("one", {1}, {1})};
     m.inputs = {onnxwriter::value("x", onnxwriter::kFloat, {"N", "2", "2", "3"})};
     m.outputs = {onnxwriter::value("y", onnxwriter::kFloat, {"N", "2", "2", "3"})};
-    const std::string bytes = m.bytes();
-    std::unique_ptr<onnx::IParser> parser(onnx::createParser(*network_, logger_));
-    ASSERT_TRUE(parser->parse(bytes.data(), bytes.size()));
+    parse(m.bytes());
     tuner_.reset(createTuner(*builder_, *network_, *config_));
     ASSERT_TRUE(tuner_);
     tuner_->setErrorRecorder(&recorder_);
@@ -108,8 +101,7 @@ TEST_F(TunerApi, AsksAndTellsAProgramsOwnStrategy) {
 
   // The engine is one that runs here, by the route that the result names.
   ASSERT_TRUE(r->getEngine());
-  std::unique_ptr<IRuntime> runtime(createInferRuntime(logger_));
-  std::unique_ptr<IEngine> engine(runtime->deserializeEngine(r->getEngine()->data(), r->getEngine()->size()));
+  const std::unique_ptr<IEngine> engine = engineOf(*r);
   ASSERT_TRUE(engine);
   EXPECT_STREQ(engine->getBuildRoute(), r->getBuildRoute());
 }
@@ -153,8 +145,7 @@ TEST_F(TunerApi, EditsAndInputsTravel) {
   ASSERT_TRUE(r) << recorder_.take();
   EXPECT_EQ(r->getNbCandidates(), 2);
   ASSERT_TRUE(r->getEngine()) << r->getReason();
-  std::unique_ptr<IRuntime> runtime(createInferRuntime(logger_));
-  std::unique_ptr<IEngine> engine(runtime->deserializeEngine(r->getEngine()->data(), r->getEngine()->size()));
+  const std::unique_ptr<IEngine> engine = engineOf(*r);
   ASSERT_TRUE(engine);
   EXPECT_EQ(engine->getTensorFormat("image"), TensorFormat::kHWC);
   EXPECT_EQ(engine->getTensorIOMode("r"), TensorIOMode::kOUTPUT);

@@ -104,27 +104,37 @@ class TuningCache : public CliProgram {
     text[at] ^= 1;
     write(journal_, text);
   }
-  void editHeader(const std::function<void(Json&)>& edit) {
-    auto records = tuner::readJournal(journal_);
-    edit(records[0]);
+  // With checksums that fit. Returns the text.
+  std::string writeJournal(const std::vector<Json>& records) {
     std::string text;
     for (const Json& r : records) text += tuner::journalLine(r);
     write(journal_, text);
+    return text;
   }
-  // As trtexec would have written it: without the keys that are Rutter's own.
-  void asTrtexecs() {
-    std::ifstream in(cache_);
+  void editHeader(const std::function<void(Json&)>& edit) {
+    auto records = tuner::readJournal(journal_);
+    edit(records[0]);
+    writeJournal(records);
+  }
+  // The cache alone, each of its lines edited. Returns the text.
+  std::string onlyCache(const std::function<void(Json&)>& edit) {
+    std::istringstream in(slurp(cache_));
     std::string text;
     for (std::string line; std::getline(in, line);) {
       Json j = Json::parse(line);
-      const char* last = j.contains("argv") ? "argv" : "gpu_time";
-      auto end = j.find(last);
-      j.erase(++end, j.end());
+      edit(j);
       text += j.dump() + "\n";
     }
-    in.close();
     write(cache_, text);
     fs::remove(journal_);
+    return text;
+  }
+  // As trtexec would have written it: without the keys that are Rutter's own.
+  std::string asTrtexecs() {
+    return onlyCache([](Json& j) {
+      auto end = j.find(j.contains("argv") ? "argv" : "gpu_time");
+      j.erase(++end, j.end());
+    });
   }
 };
 
@@ -180,14 +190,8 @@ TEST_F(TuningCache, KeysOfTheJournalWithAnotherType) {
   for (const auto& [type, key, value] : std::vector<std::tuple<const char*, const char*, Json>>{
            {"session", "t", "x"}, {"session", "epoch", "x"}, {"strategy", "event", 3}, {"strategy", "type", 5}}) {
     auto records = tuner::readJournal(journal_);
-    int changed = 0;
-    std::string text;
-    for (Json& r : records) {
-      if (changed == 0 && r["type"] == type) r[key] = value, changed++;
-      text += tuner::journalLine(r);
-    }
-    if (changed == 0) continue;  // nothing of the kind was recorded
-    write(journal_, text);
+    records[lineOf(type)][key] = value;
+    writeJournal(records);
     EXPECT_THAT(goesOn(continue_), HasSubstr("has damaged lines (1)")) << type << " " << key;
     write(journal_, whole);
   }
@@ -239,30 +243,18 @@ TEST_F(TuningCache, UnknownKeysAndRecordsAreKept) {
   auto records = tuner::readJournal(journal_);
   for (Json& r : records) r["colour"] = {{"name", "blue"}};
   records.insert(records.begin() + 3, Json{{"type", "of the future"}, {"iter", "none"}});
-  std::string text;
-  for (const Json& r : records) text += tuner::journalLine(r);
-  write(journal_, text);
+  std::string text = writeJournal(records);
   EXPECT_EQ(goesOn(continue_), "");
   EXPECT_TRUE(slurp(journal_).starts_with(text));
 
   // In the cache alone, whose lines are written anew.
-  std::ifstream in(cache_);
-  text.clear();
-  for (std::string line; std::getline(in, line);) {
-    Json j = Json::parse(line);
-    j["colour"] = "blue";
-    text += j.dump() + "\n";
-  }
-  in.close();
-  write(cache_, text);
-  fs::remove(journal_);
+  text = onlyCache([](Json& j) { j["colour"] = "blue"; });
   EXPECT_THAT(goesOn(continue_), HasSubstr("candidates: 2, unreadable lines: 0"));
   EXPECT_EQ(slurp(dir_ + "/c.1"), text);
 }
 
 TEST_F(TuningCache, CachesOfTrtexec) {
-  asTrtexecs();
-  const std::string cache = slurp(cache_);
+  const std::string cache = asTrtexecs();
   ASSERT_THAT(cache, Not(HasSubstr("model_hash")));
   EXPECT_THAT(goesOn(continue_), HasSubstr("candidates: 2, unreadable lines: 0"));
   EXPECT_EQ(slurp(dir_ + "/c.1"), cache);

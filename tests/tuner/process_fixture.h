@@ -10,19 +10,9 @@
 #include "tuner/journal.h"
 #include "tuner/search.h"
 #include "tuner/tune.h"
+#include "tuner/world.h"
 
 namespace rutter::tuner::test {
-
-inline Json exampleWorld() {
-  return {{"knobs", {{"-fuse", "on|off"}, {"-tile", "32|16|64"}, {"-unroll", "1|2"}}},
-          {"layers",
-           {{"l",
-             {{"ms", 10},
-              {"effects", {{"-unroll=2", 1.04}, {"-tile=16", 0.91}, {"-tile=64", 1.02}, {"-fuse=off", 0.95}}}}}}},
-          {"run_sigma", 0.001},
-          {"process_sigma", 0.004}};
-}
-inline const char kExample[] = "-fuse=[on|off] -tile=[16|32|64] -unroll=[1|2]";
 
 class ProcessTest : public testing::Test {
  protected:

@@ -64,13 +64,11 @@ std::vector<Json> again(const std::vector<Json>& records) {
   SearchConfig config;
   config.budgetSeconds = session.at("budget");
   config.shorten = name == "tune";
-  std::vector<Json> out = replay(records, config, [&](const BaselineRecord& b) -> std::unique_ptr<Strategy> {
+  return test::decisionsOf(replay(records, config, [&](const BaselineRecord& b) -> std::unique_ptr<Strategy> {
     if (name == "tune") return makeTuneStrategy({&registryThen(), b.layers, b.knobsRead, b.timedRoute, false});
     return makeSpecStrategy(name == "mixed" ? SearchKind::kMixed : SearchKind::kFast,
                             knobs::Expression::parse(session.at("tuning_expr").get<std::string>(), registryThen()));
-  });
-  for (Json& j : out) j.erase("t");
-  return out;
+  }));
 }
 
 class RecordedJournal : public testing::TestWithParam<const char*> {

@@ -10,21 +10,13 @@
 namespace rutter::tuner {
 namespace {
 
+using test::decisionsOf;
+using test::exampleWorld;
+using test::kExample;
 using test::same;
 using test::SimPacer;
 using test::SimRunner;
 using test::World;
-
-Json example() {
-  return {{"knobs", {{"-fuse", "on|off"}, {"-tile", "32|16|64"}, {"-unroll", "1|2"}}},
-          {"layers",
-           {{"l",
-             {{"ms", 10},
-              {"effects", {{"-unroll=2", 1.04}, {"-tile=16", 0.91}, {"-tile=64", 1.02}, {"-fuse=off", 0.95}}}}}}},
-          {"run_sigma", 0.001},
-          {"process_sigma", 0.004}};
-}
-const char kExample[] = "-fuse=[on|off] -tile=[16|32|64] -unroll=[1|2]";
 
 // One search over a world; the parts stay visible.
 struct Session {
@@ -51,7 +43,10 @@ struct Session {
       if (j["type"] == "candidate") out.push_back(candidateFromJson(j));
     return out;
   }
-  std::vector<Json> decisions() const { return test::decisionsOf(journal->records()); }
+  std::vector<Json> decisions() const { return decisionsOf(journal->records()); }
+  std::vector<Json> replayed(const std::function<std::unique_ptr<Strategy>(const BaselineRecord&)>& make) const {
+    return decisionsOf(replay(journal->records(), config, make));
+  }
   World world;
   SimRunner runner;
   SimPacer pacer;
@@ -66,7 +61,7 @@ std::vector<std::string> routes(const std::vector<CandidateRecord>& c) {
 }
 
 TEST(Search, FastVisitsItsRoutesInOrderAndConfirmsTheBest) {
-  Session s(example());
+  Session s(exampleWorld());
   s.config.saveEngine = "/e";
   const TuneResult r = s.run(s.spec(SearchKind::kFast, kExample));
   EXPECT_EQ(routes(s.candidates()),
@@ -87,7 +82,7 @@ TEST(Search, FastVisitsItsRoutesInOrderAndConfirmsTheBest) {
 }
 
 TEST(Search, MixedVariesThePositiveKnobsTogetherAndTakesOverKnownRoutes) {
-  Session s(example());
+  Session s(exampleWorld());
   const TuneResult r = s.run(s.spec(SearchKind::kMixed, kExample));
   const auto c = s.candidates();
   ASSERT_EQ(c.size(), 7u);  // the worked example of spec section 3
@@ -100,12 +95,12 @@ TEST(Search, MixedVariesThePositiveKnobsTogetherAndTakesOverKnownRoutes) {
 }
 
 TEST(Search, InaccurateOrUnmeasurableVariationsAreNotPositive) {
-  Json j = example();
+  Json j = exampleWorld();
   j["faults"] = {{"-fuse=off", "inaccurate"}};
   Session s(j);
   s.run(s.spec(SearchKind::kMixed, kExample));
   EXPECT_EQ(s.candidates().size(), 5u);  // one positive knob: no second phase
-  j = example();
+  j = exampleWorld();
   j["layers"]["l"]["effects"]["-fuse=off"] = 1.0;
   j["layers"]["l"]["effects"]["-tile=64"] = 0.95;  // two values of one knob do not start it either
   Session t(j);
@@ -114,7 +109,7 @@ TEST(Search, InaccurateOrUnmeasurableVariationsAreNotPositive) {
 }
 
 TEST(Search, FullHasEveryCombination) {
-  Session s(example());
+  Session s(exampleWorld());
   const TuneResult r = s.run(s.spec(SearchKind::kFull, kExample));
   EXPECT_EQ(s.candidates().size(), 12u);
   EXPECT_EQ(r.route, "-fuse=off -tile=16 -unroll=1");
@@ -122,7 +117,7 @@ TEST(Search, FullHasEveryCombination) {
 
 // A value that decides nothing has no place in the route that people are told to use.
 TEST(Search, AWinnerIsNamedByTheShortestRouteThatDecidesTheSame) {
-  Json j = example();
+  Json j = exampleWorld();
   j["knobs"]["-idle"] = "0|1|2";
   const std::string routes = "-idle=[1|2] -tile=[32|16] -fuse=on -unroll=[1|2]";
   Session s(j);
@@ -139,10 +134,7 @@ TEST(Search, AWinnerIsNamedByTheShortestRouteThatDecidesTheSame) {
   EXPECT_EQ(r.distinctEngines, 3);
 
   // Decided again on the same numbers, and continued: the same end, nothing built again.
-  SearchConfig c = s.config;
-  std::vector<Json> decided = replay(s.journal->records(), c, s.spec(SearchKind::kFull, routes));
-  for (Json& d : decided) d.erase("t");
-  EXPECT_TRUE(same(decided, s.decisions()));
+  EXPECT_TRUE(same(s.replayed(s.spec(SearchKind::kFull, routes)), s.decisions()));
   const int built = s.runner.built;
   const size_t records = s.journal->records().size();
   const TuneResult again = s.run(s.spec(SearchKind::kFull, routes));
@@ -170,7 +162,7 @@ TEST(Policy, ShortenedKeepsWhatDecides) {
 }
 
 TEST(Search, NothingFasterKeepsTheDefault) {
-  Json j = example();
+  Json j = exampleWorld();
   for (auto& [k, v] : j["layers"]["l"]["effects"].items()) v = 1.05;
   Session s(j);
   s.config.saveEngine = "/e";
@@ -181,7 +173,7 @@ TEST(Search, NothingFasterKeepsTheDefault) {
 }
 
 TEST(Search, AGainBelowTheMarginIsNotClaimed) {
-  Json j = example();
+  Json j = exampleWorld();
   j["process_sigma"] = 0;
   j["layers"]["l"]["effects"] = {{"-tile=16", 0.96}};
   Session s(j);
@@ -193,7 +185,7 @@ TEST(Search, AGainBelowTheMarginIsNotClaimed) {
 }
 
 TEST(Search, FaultsCostOneCandidateEach) {
-  Json j = example();
+  Json j = exampleWorld();
   j["faults"] = {{"-tile=16", "crash"}, {"-tile=64", "hang"}, {"-unroll=2", "rejected"}};
   Session s(j);
   const TuneResult r = s.run(s.spec(SearchKind::kFast, kExample));
@@ -204,7 +196,7 @@ TEST(Search, FaultsCostOneCandidateEach) {
 }
 
 TEST(Search, AFinalistThatFailsInAFreshProcessIsOut) {
-  Json j = example();
+  Json j = exampleWorld();
   j["faults"] = {{"-tile=16", "crash_confirm"}};
   Session s(j);
   const TuneResult r = s.run(s.spec(SearchKind::kFast, kExample));
@@ -212,7 +204,7 @@ TEST(Search, AFinalistThatFailsInAFreshProcessIsOut) {
 }
 
 TEST(Search, EverythingTurnedDownIsAFailureWithItsReasons) {
-  Json j = example();
+  Json j = exampleWorld();
   j["faults"] = {{"-unroll=2", "crash"}};
   Session s(j);
   s.config.saveEngine = "/e";
@@ -224,7 +216,7 @@ TEST(Search, EverythingTurnedDownIsAFailureWithItsReasons) {
 }
 
 TEST(Search, InaccurateDefaultIsSaid) {
-  Json j = example();
+  Json j = exampleWorld();
   j["faults"] = {{"-fuse=on", "inaccurate"}};
   Session s(j);
   EXPECT_THROW(s.run(s.spec(SearchKind::kFast, kExample)), UserError);
@@ -239,7 +231,7 @@ TEST(Search, InaccurateDefaultIsSaid) {
 }
 
 TEST(Search, EqualEnginesAreMeasuredOnce) {
-  Json j = example();
+  Json j = exampleWorld();
   j["layers"]["l"]["effects"] = {{"-tile=16", 0.9}};
   Session s(j);
   s.run(s.spec(SearchKind::kFull, kExample));
@@ -251,7 +243,7 @@ TEST(Search, EqualEnginesAreMeasuredOnce) {
 }
 
 TEST(Search, BudgetHoldsAndIsUsed) {
-  Json j = example();
+  Json j = exampleWorld();
   std::string expression;
   for (int k = 0; k < 12; k++) {
     const std::string name = "-k" + std::to_string(k);
@@ -272,7 +264,7 @@ TEST(Search, BudgetHoldsAndIsUsed) {
 
 // The budget is a total: a session that finds it used up says so, and costs nothing itself.
 TEST(Search, AUsedUpBudgetIsSaidAndNotUsedFurther) {
-  Json j = example();
+  Json j = exampleWorld();
   std::string expression;
   for (int k = 0; k < 8; k++) {
     const std::string name = "-k" + std::to_string(k);
@@ -328,7 +320,7 @@ TEST(Search, TimeThatIsUpClaimsWhatItsProcessesBear) {
     int last = 0;
   };
   auto outcome = [](const char* expression, int last) {
-    const World world(example());
+    const World world(exampleWorld());
     TimeIsUp runner(world);
     runner.last = last;
     SimPacer pacer(runner.clock);
@@ -354,13 +346,13 @@ TEST(Search, TimeThatIsUpClaimsWhatItsProcessesBear) {
 }
 
 TEST(Search, MaxCandidates) {
-  Session s(example());
+  Session s(exampleWorld());
   s.config.maxCandidates = 3;
   EXPECT_EQ(s.run(s.spec(SearchKind::kFull, kExample)).candidates, 3);
 }
 
 TEST(Search, StopConfirmsTheBestSoFarBriefly) {
-  Session s(example());
+  Session s(exampleWorld());
   s.runner.stopInside = 4;
   struct Stopper : TuneListener {
     SimPacer* pacer;
@@ -379,34 +371,31 @@ TEST(Search, StopConfirmsTheBestSoFarBriefly) {
 
 TEST(Search, ARecordedJournalReplaysToTheSameDecisions) {
   for (SearchKind kind : {SearchKind::kFast, SearchKind::kFull, SearchKind::kMixed}) {
-    Session s(example());
+    Session s(exampleWorld());
     s.run(s.spec(kind, kExample));
-    std::vector<Json> again = replay(s.journal->records(), s.config, s.spec(kind, kExample));
-    for (Json& j : again) j.erase("t");
+    const std::vector<Json> again = s.replayed(s.spec(kind, kExample));
     EXPECT_TRUE(same(again, s.decisions())) << searchName(kind);
     EXPECT_FALSE(again.empty());
   }
   // and under a budget that ended several phases
-  Session s(example());
+  Session s(exampleWorld());
   s.config.budgetSeconds = 8;
   s.run(s.spec(SearchKind::kFull, kExample));
-  std::vector<Json> again = replay(s.journal->records(), s.config, s.spec(SearchKind::kFull, kExample));
-  for (Json& j : again) j.erase("t");
-  EXPECT_TRUE(same(again, s.decisions()));
+  EXPECT_TRUE(same(s.replayed(s.spec(SearchKind::kFull, kExample)), s.decisions()));
   // a changed number changes the decision: the replay does look
   std::vector<Json> other = s.journal->records();
   for (Json& j : other)
     if (j["type"] == "samples") j["log_ratios"] = {-0.5, -0.5, -0.5};
-  EXPECT_NE(replay(other, s.config, s.spec(SearchKind::kFull, kExample)), s.decisions());
+  EXPECT_NE(decisionsOf(replay(other, s.config, s.spec(SearchKind::kFull, kExample))), s.decisions());
 }
 
 // Cut after any record and continued, a search ends as the straight run, and measures nothing twice.
 TEST(Search, ContinuingFromAnyRecordEndsAsTheStraightRun) {
-  Session straight(example());
+  Session straight(exampleWorld());
   const TuneResult want = straight.run(straight.spec(SearchKind::kMixed, kExample));
   const auto& records = straight.journal->records();
   for (size_t cut = 2; cut <= records.size(); cut++) {
-    Session s(example());
+    Session s(exampleWorld());
     std::vector<Json> kept(records.begin(), records.begin() + long(cut));
     int builds = 0;
     for (const Json& j : kept) builds += j["type"] == "candidate" && j["same_as"].is_null();
@@ -423,9 +412,9 @@ TEST(Search, ContinuingFromAnyRecordEndsAsTheStraightRun) {
 }
 
 TEST(Search, ExtendingTakesOverKnownRoutes) {
-  Session s(example());
+  Session s(exampleWorld());
   s.run(s.spec(SearchKind::kFast, kExample));
-  Session t(example());
+  Session t(exampleWorld());
   std::vector<Json> records = s.journal->records();
   records.push_back({{"type", "session"}});
   t.journal = Journal::inMemory(records);
@@ -440,11 +429,11 @@ TEST(Search, ExtendingTakesOverKnownRoutes) {
 
 // A session that only goes on with an extension counts what that extension did before, and nothing of the first search.
 TEST(Search, TheTimeOfAnExtensionIsItsOwnOverItsSessions) {
-  Session s(example());
+  Session s(exampleWorld());
   s.run(s.spec(SearchKind::kFast, kExample));
   const char more[] = "-fuse=[on|off] -tile=[32|16] -unroll=[1|2]";
   auto extend = [&](std::vector<Json> records) {
-    auto t = std::make_unique<Session>(example());
+    auto t = std::make_unique<Session>(exampleWorld());
     records.push_back({{"type", "session"}, {"epoch", 1}});
     t->journal = Journal::inMemory(std::move(records));
     t->config.epoch = 1;
@@ -512,9 +501,7 @@ TEST(Search, TuneRecoversAPlantedBadDefault) {
   EXPECT_LE(r.elapsedSeconds, 132);
   EXPECT_GE(r.distinctEngines, 50);
   // The friendly form's journal replays and continues as well.
-  std::vector<Json> again = replay(s.journal->records(), s.config, s.tune());
-  for (Json& d : again) d.erase("t");
-  EXPECT_TRUE(same(again, s.decisions()));
+  EXPECT_TRUE(same(s.replayed(s.tune()), s.decisions()));
 }
 
 // What timing kernels alone found comes first; a layer keeps it if its profile agrees.

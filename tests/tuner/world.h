@@ -103,6 +103,18 @@ class World {
   }
 };
 
+/// One layer, three knobs: -tile=16 gains 9 %, -fuse=off 5 %, the other values lose.
+inline Json exampleWorld() {
+  return {{"knobs", {{"-fuse", "on|off"}, {"-tile", "32|16|64"}, {"-unroll", "1|2"}}},
+          {"layers",
+           {{"l",
+             {{"ms", 10},
+              {"effects", {{"-unroll=2", 1.04}, {"-tile=16", 0.91}, {"-tile=64", 1.02}, {"-fuse=off", 0.95}}}}}}},
+          {"run_sigma", 0.001},
+          {"process_sigma", 0.004}};
+}
+inline const char kExample[] = "-fuse=[on|off] -tile=[16|32|64] -unroll=[1|2]";
+
 /// Time that only moves when something is run.
 /// On a binary grid, so that a duration does not depend on when it was measured.
 struct SimClock : Clock {

@@ -1,4 +1,6 @@
 // Which flags exclude or need one another (spec sections 2 and 7).
+#include <span>
+
 #include "base/error.h"
 #include "cli/options.h"
 
@@ -40,6 +42,20 @@ constexpr Flag kTimingOnly[] = {
     Flag::k_timingCacheFile, Flag::k_noBuilderCache, Flag::k_errorOnTimingCacheMiss,
     Flag::k_maxTactics,      Flag::k_avgTiming,
 };
+constexpr Flag kComparingOnly[] = {Flag::k_accuracyThreshold, Flag::k_accuracyAlgorithm, Flag::k_atol, Flag::k_rtol};
+constexpr Flag kBuildingOnly[] = {
+    Flag::k_isa,
+    Flag::k_target,
+    Flag::k_minShapes,
+    Flag::k_optShapes,
+    Flag::k_maxShapes,
+    Flag::k_profile,
+    Flag::k_builderOptimizationLevel,
+    Flag::k_memPoolSize,
+    Flag::k_inputIOFormats,
+    Flag::k_outputIOFormats,
+    Flag::k_strictRoutes,
+};
 constexpr Flag kWithContinue[] = {
     Flag::k_continue, Flag::k_tuningCacheFile, Flag::k_tuneBuildRoutes, Flag::k_tuneBuildRouteFile,
     Flag::k_tune,     Flag::k_tuningTimeOut,   Flag::k_force,           Flag::k_json,
@@ -50,6 +66,13 @@ std::string nameOf(const CommandLine& line, Flag f) {
   for (const auto& g : line.all())
     if (g.flag == f && f == Flag::k_duration) return fmt::format("--{}={}", info(f).name, *g.value);
   return fmt::format("--{}", info(f).name);
+}
+
+// "--flag has no effect" and why, for each of `flags` that is given.
+void warnOfEach(std::span<const Flag> flags, std::string_view why, const CommandLine& line,
+                std::vector<std::string>& warnings) {
+  for (Flag f : flags)
+    if (line.given(f)) warnings.push_back(fmt::format("--{} has no effect{}", info(f).name, why));
 }
 
 void checkContinue(const CommandLine& line) {
@@ -79,20 +102,15 @@ void checkTuning(const CommandLine& line, const Options& o, std::vector<std::str
     if (line.has(Flag::k_noCompilationCache))
       warnings.push_back("--noCompilationCache has no effect on a single build: it takes over no kernels");
     if (t.dryRun) throw UserError("--dryRun needs --tuneBuildRoutes or --tuneBuildRouteFile");
-    for (Flag f : kTuningOnly)
-      if (line.given(f))
-        warnings.push_back(fmt::format("--{} has no effect without --tuneBuildRoutes or --tune", info(f).name));
-    return;
+    return warnOfEach(kTuningOnly, " without --tuneBuildRoutes or --tune", line, warnings);
   }
   for (Flag f : {Flag::k_loadEngine, Flag::k_skipInference, Flag::k_timeDeserialize})
     if (line.has(f)) throw UserError("tuning builds and measures engines; it cannot stand beside --{}", info(f).name);
   if (o.inference.durationSeconds < 0)
     throw UserError("tuning cannot stand beside {}: no measurement would end", nameOf(line, Flag::k_duration));
-  for (Flag f : kReportOnly)
-    if (line.given(f) && !t.dryRun && !t.resume && !o.reporting.reports())
-      warnings.push_back(
-          fmt::format("--{} has no effect: a search measures in its own way, and no report on its winner is asked for",
-                      info(f).name));
+  if (!t.dryRun && !t.resume && !o.reporting.reports())
+    warnOfEach(kReportOnly, ": a search measures in its own way, and no report on its winner is asked for", line,
+               warnings);
   if (t.saveAllEngines && o.model.saveEngine.empty())
     throw UserError("--saveAllEngines needs --saveEngine=PATH: engines are written as PATH.iter<N>");
   if (o.model.saveEngine.empty() && !t.tuneSeconds && !t.resume && !t.dryRun) {
@@ -102,22 +120,9 @@ void checkTuning(const CommandLine& line, const Options& o, std::vector<std::str
   }
 }
 
-// A loaded engine is built already: flags about building say nothing to it.
-void checkLoaded(const CommandLine& line, std::vector<std::string>& warnings) {
-  if (!line.given(Flag::k_loadEngine)) return;
-  for (Flag f : {Flag::k_isa, Flag::k_target, Flag::k_minShapes, Flag::k_optShapes, Flag::k_maxShapes, Flag::k_profile,
-                 Flag::k_builderOptimizationLevel, Flag::k_memPoolSize, Flag::k_inputIOFormats, Flag::k_outputIOFormats,
-                 Flag::k_strictRoutes})
-    if (line.given(f))
-      warnings.push_back(fmt::format("--{} has no effect on an engine that is built already", info(f).name));
-}
-
 void checkTiming(const CommandLine& line, const Options& o, std::vector<std::string>& warnings) {
   if (o.build.optimizationLevel < 4) {
-    for (Flag f : kTimingOnly)
-      if (line.given(f))
-        warnings.push_back(
-            fmt::format("--{} has no effect below --builderOptimizationLevel=4: nothing is timed", info(f).name));
+    warnOfEach(kTimingOnly, " below --builderOptimizationLevel=4: nothing is timed", line, warnings);
   } else if (o.build.noBuilderCache && o.tuning.active()) {
     throw UserError(
         "--noBuilderCache cannot stand beside a search at level 4 or 5: a route must be the same engine throughout it");
@@ -129,10 +134,7 @@ void checkTiming(const CommandLine& line, const Options& o, std::vector<std::str
 void checkAccuracy(const CommandLine& line, const Options& o, std::vector<std::string>& warnings) {
   const auto& i = o.inference;
   if (!o.tuning.active() && !line.given(Flag::k_loadRefOutputs))
-    for (Flag f : {Flag::k_accuracyThreshold, Flag::k_accuracyAlgorithm, Flag::k_atol, Flag::k_rtol})
-      if (line.given(f))
-        warnings.push_back(
-            fmt::format("--{} has no effect without --loadRefOutputs or a search: nothing is compared", info(f).name));
+    warnOfEach(kComparingOnly, " without --loadRefOutputs or a search: nothing is compared", line, warnings);
   if (line.given(Flag::k_loadRefOutputs) && !(i.accuracyThreshold > 0))
     throw UserError("--loadRefOutputs needs --accuracyThreshold above 0: which loss is too much");
   if (i.accuracyAlgorithm != "l0")
@@ -150,7 +152,7 @@ void checkConflicts(const CommandLine& line, const Options& o, std::vector<std::
       throw UserError("--{} and --{} exclude each other: {}", info(x.a).name, info(x.b).name, x.why);
   checkContinue(line);
   checkTuning(line, o, warnings);
-  checkLoaded(line, warnings);
+  if (line.given(Flag::k_loadEngine)) warnOfEach(kBuildingOnly, " on an engine that is built already", line, warnings);
   checkTiming(line, o, warnings);
   checkAccuracy(line, o, warnings);
   const auto& m = o.model;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 
 #include "base/error.h"
@@ -24,12 +25,15 @@ constexpr size_t kCrcTail = kCrcKey.size() + 8 + 2;  // ,"crc":"xxxxxxxx"}
 bool wellTyped(const Json& record) {
   const auto type = record.find("type");
   if (type == record.end() || !type->is_string()) return false;
-  constexpr std::string_view kOurs[] = {"header",   "session", "baseline", "candidate", "samples",
-                                        "strategy", "rank",    "confirm",  "winner"};
+  constexpr std::string_view kOurs[] = {"header", "session", "baseline", "candidate", "samples",  "strategy",
+                                        "rank",   "confirm", "winner",   "decided",   "shortened"};
   const std::string name = *type;
   if (std::find(std::begin(kOurs), std::end(kOurs), name) == std::end(kOurs)) return true;  // of a later version
-  for (const char* whole : {"iter", "epoch", "count", "asked"})
-    if (auto it = record.find(whole); it != record.end() && !it->is_number_integer()) return false;
+  constexpr double kMost = 1e15;  // the next one can be counted
+  for (const char* whole : {"iter", "of", "epoch", "count", "asked"})
+    if (auto it = record.find(whole);
+        it != record.end() && !(it->is_number_integer() && std::abs(it->get<double>()) < kMost))
+      return false;
   for (const char* number : {"t", "budget"})
     if (auto it = record.find(number); it != record.end() && !it->is_number()) return false;
   if (auto it = record.find("event"); it != record.end() && !it->is_string()) return false;

@@ -1,7 +1,6 @@
 // The search's policy: pure functions of recorded numbers.
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 #include "tuner/search.h"
 
@@ -30,8 +29,6 @@ Recorded::Recorded(const std::vector<Json>& records) {
     if (type == "candidate") {
       CandidateRecord r = candidateFromJson(j);
       nextIter = std::max(nextIter, r.iter + 1);
-      // Built although its decision was known: the same engine by a shorter route.
-      if (r.status == Status::kOk && r.sameAs && r.buildMs > 0) shortened[*r.sameAs] = r.route;
       if (r.status == Status::kInterrupted)
         interrupted[r.route] = r.iter;
       else
@@ -41,9 +38,17 @@ Recorded::Recorded(const std::vector<Json>& records) {
       SampleRecord r = sampleFromJson(j);
       if (r.status != Status::kInterrupted) samples[sampleKey(r.route, r.stage, r.index)] = std::move(r);
     }
-    if (type == "winner") winners.insert(j.value("iter", int64_t(-1)));
+    if (type == "decided") {
+      DecidedRecord r = decidedFromJson(j);
+      decided[r.route] = std::move(r);
+    }
+    if (type == "shortened") {
+      ShortenedRecord r = shortenedFromJson(j);
+      shortened[r.of] = std::move(r);
+    }
     if (type == "strategy" && j.value("event", "") == "finalists") finalists.push_back(j.value("count", size_t(1)));
-    if (type == "strategy" && j.value("event", "") == "search_end") searchEnds.push_back(j.value("asked", int64_t(0)));
+    if (type == "strategy" && j.value("event", "") == "search_end")
+      searchEnds.push_back({j.value("asked", int64_t(0)), j.value("reason", "") == "done"});
   }
 }
 
@@ -75,23 +80,6 @@ double reserveSeconds(size_t contenders, double processSeconds, double budgetSec
   auto want = [&](int look) { return double(processes + left * size_t(look)) * processSeconds + 0.3; };  // 0.3: writing
   if (budgetSeconds <= 0) return want(kLooks[0]);
   return std::max(std::min(want(kLooks[0]), 0.45 * budgetSeconds), std::min(want(kLooks[3]), 0.25 * budgetSeconds));
-}
-
-std::string shortened(const std::string& route, const std::function<bool(const std::string&)>& same) {
-  std::vector<std::string> all;
-  for (std::istringstream in(route); in;)
-    if (std::string a; in >> a) all.push_back(std::move(a));
-  auto join = [](const std::vector<std::string>& v) { return fmt::format("{}", fmt::join(v, " ")); };
-  for (size_t size = (all.size() + 1) / 2; size > 0; size = size > 1 ? (size + 1) / 2 : 0)
-    for (size_t at = 0; at < all.size();) {
-      std::vector<std::string> less = all;
-      less.erase(less.begin() + ptrdiff_t(at), less.begin() + ptrdiff_t(std::min(at + size, less.size())));
-      if (!less.empty() && same(join(less)))
-        all = std::move(less);
-      else
-        at += size;
-    }
-  return join(all);
 }
 
 std::optional<ConfirmRecord> chooseWinner(const std::vector<ConfirmRecord>& confirmed) {

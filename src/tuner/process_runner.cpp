@@ -21,12 +21,6 @@ constexpr double kWorkerGrowth = 1.5;
 // Preparing a model and its oracle may take long; a user's own limits are for candidates.
 constexpr double kPrepareSeconds = 1800;
 
-// The time is up, or someone asked to stop, while a worker was preparing.
-class Interrupted : public UserError {
- public:
-  Interrupted() : UserError("interrupted while the default engine was being built") {}
-};
-
 }  // namespace
 
 ProcessRunner::ProcessRunner(RunnerOptions options, std::unique_ptr<Backend> checker, std::function<bool(Work)> hurry,
@@ -45,7 +39,7 @@ const Json& ProcessRunner::about() {
       request(FrameType::kHello,
               {{"options", o_.options}, {"judge", toJson(o_.judge)}, {"folder", o_.folder}, {"oracle", o_.oracle}},
               kPrepareSeconds);
-  if (a.status == Status::kInterrupted) throw Interrupted();
+  if (a.status == Status::kInterrupted) throw InterruptedError();
   if (a.status != Status::kOk) throw DeviceError("building the default engine: {}", a.text);
   about_ = a.body;
   firstSize_ = about_.value("rss", int64_t(0));
@@ -116,13 +110,13 @@ Limits ProcessRunner::limits() const {
 }
 
 BaselineRecord ProcessRunner::baseline() {
+  work_ = Work::kPrepare;
   measureBaseline();
   if (haveBaseline_ && o_.timeKernels > 0) timeKernels();
   return baseline_;
 }
 
 void ProcessRunner::measureBaseline() {
-  work_ = Work::kPrepare;
   about();
   Limits l{kPrepareSeconds, kPrepareSeconds, 300, 0};
   Answer a = request(FrameType::kBuild, {{"baseline", true}, {"limits", toJson(l)}}, 3 * kPrepareSeconds);
@@ -153,24 +147,23 @@ void ProcessRunner::timeKernels() {
   }
 }
 
-// After a restart the recorded baseline counts, but its engine and outputs are needed again.
+// After a restart the recorded baseline counts, but its engine and outputs are needed again: for what is being done, so
+// that they may take as long as that.
 void ProcessRunner::needBaseline() {
   if (haveBaseline_) {
     about();
     return;
   }
-  const Work work = work_;
   measureBaseline();
-  work_ = work;
-  if (baseline_.status == Status::kInterrupted) throw Interrupted();
+  if (baseline_.status == Status::kInterrupted) throw InterruptedError();
   if (!haveBaseline_) throw UserError("the default route does not run any more: {}", baseline_.error);
 }
 
-Decision ProcessRunner::decide(const std::string& route) {
-  work_ = Work::kCandidate;
+Decision ProcessRunner::decide(const std::string& route, Purpose purpose) {
+  work_ = purpose == Purpose::kWinner ? Work::kSample : Work::kCandidate;
   try {
     about();  // a worker that is replaced prepares again
-  } catch (const Interrupted&) {
+  } catch (const InterruptedError&) {
     return {Status::kInterrupted, "interrupted", "", {}};
   }
   Answer a = request(FrameType::kDecide, {{"route", route}}, o_.decideSeconds);
@@ -195,15 +188,14 @@ CandidateRecord ProcessRunner::candidate(int64_t iter, const std::string& route,
 }
 
 CandidateRecord ProcessRunner::rebuild(int64_t iter, const std::string& route) {
-  work_ = Work::kSample;  // the time for candidates may be over
+  work_ = Work::kSample;
   return build(iter, route, 1e9);
 }
 
 CandidateRecord ProcessRunner::build(int64_t iter, const std::string& route, double promise) {
   try {
     needBaseline();
-  } catch (const UserError&) {
-    if (!hurried()) throw;
+  } catch (const InterruptedError&) {
     CandidateRecord r;
     r.status = Status::kInterrupted;
     return r;
@@ -216,7 +208,7 @@ CandidateRecord ProcessRunner::build(int64_t iter, const std::string& route, dou
   for (int attempt = 0; attempt < 2; attempt++) {
     try {
       about();
-    } catch (const Interrupted&) {
+    } catch (const InterruptedError&) {
       a = {Status::kInterrupted, "interrupted", {}};
       break;
     }
@@ -241,11 +233,13 @@ CandidateRecord ProcessRunner::build(int64_t iter, const std::string& route, dou
 }
 
 void ProcessRunner::needEngine(int64_t iter, const std::string& route) {
+  if (::access(enginePath(iter).c_str(), R_OK) == 0) return;  // no worker is needed
   needBaseline();
-  if (::access(enginePath(iter).c_str(), R_OK) == 0) return;
+  if (iter < 0 && ::access(enginePath(iter).c_str(), R_OK) == 0) return;
   if (iter < 0) throw DeviceError("the default engine is gone from {}", o_.folder);
   const CandidateRecord r = build(iter, route, kNoPromise);
   std::erase(losers_, iter);
+  if (r.status == Status::kInterrupted) throw InterruptedError();
   if (r.status != Status::kOk)
     throw UserError("route '{}' was ok and is {} now: {}", route, statusName(r.status), r.error);
 }
@@ -255,8 +249,11 @@ SampleRecord ProcessRunner::sample(int64_t iter, const std::string& route, const
   work_ = Work::kSample;
   try {
     needEngine(iter, route);
+  } catch (const InterruptedError&) {
+    r.status = Status::kInterrupted;
+    return r;
   } catch (const UserError& e) {
-    r.status = hurried() ? Status::kInterrupted : Status::kCrashed;
+    r.status = Status::kCrashed;
     r.error = e.what();
     return r;
   }

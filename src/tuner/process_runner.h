@@ -36,7 +36,7 @@ class ProcessRunner : public Runner {
   std::shared_ptr<const knobs::Registry> registry() const { return checker_->registry(o_.options); }
 
   BaselineRecord baseline() override;
-  Decision decide(const std::string& route) override;
+  Decision decide(const std::string& route, Purpose purpose) override;
   CandidateRecord candidate(int64_t iter, const std::string& route, double promise) override;
   CandidateRecord rebuild(int64_t iter, const std::string& route) override;
   SampleRecord sample(int64_t iter, const std::string& route, const std::string& stage, int index) override;

@@ -221,6 +221,43 @@ Json toJson(const WinnerRecord& r) {
           {"processes", r.processes}};
 }
 
+Json toJson(const DecidedRecord& r) {
+  return {
+      {"type", "decided"}, {"of", r.of}, {"build_route", r.route}, {"decision", r.decision}, {"busy_s", r.busySeconds}};
+}
+
+DecidedRecord decidedFromJson(const Json& j) {
+  DecidedRecord r;
+  read(j, "of", r.of);
+  read(j, "build_route", r.route);
+  read(j, "decision", r.decision);
+  read(j, "busy_s", r.busySeconds);
+  return r;
+}
+
+Json toJson(const ShortenedRecord& r) {
+  return {{"type", "shortened"},
+          {"of", r.of},
+          {"iter", r.iter},
+          {"build_route", r.route},
+          {"engine_hash", r.engineHash},
+          {"status", statusName(r.status)},
+          {"error_message", r.error},
+          {"busy_s", r.busySeconds}};
+}
+
+ShortenedRecord shortenedFromJson(const Json& j) {
+  ShortenedRecord r;
+  read(j, "of", r.of);
+  read(j, "iter", r.iter);
+  read(j, "build_route", r.route);
+  read(j, "engine_hash", r.engineHash);
+  readStatus(j, r.status);
+  read(j, "error_message", r.error);
+  read(j, "busy_s", r.busySeconds);
+  return r;
+}
+
 std::optional<Ratio> rankingOf(const std::vector<double>& logRatios) {
   if (logRatios.empty()) return std::nullopt;
   const Interval i = medianInterval(logRatios, 1.0 / 32);

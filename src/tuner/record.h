@@ -89,16 +89,36 @@ struct WinnerRecord {
   int processes = 0;
 };
 
+/// What a part of a winner's route decides.
+struct DecidedRecord {
+  int64_t of = 0;               ///< iter of the winner
+  std::string route, decision;  ///< decision is empty if it failed
+  double busySeconds = 0;
+};
+
+/// The engine of candidate `of` built by the shortest route that decides the same.
+struct ShortenedRecord {
+  int64_t of = 0, iter = 0;
+  std::string route;
+  Status status = Status::kOk;  ///< of the build: else the winner keeps its own route
+  std::string error, engineHash;
+  double busySeconds = 0;
+};
+
 Json toJson(const BaselineRecord& r);
 Json toJson(const CandidateRecord& r);
 Json toJson(const SampleRecord& r);
 Json toJson(const ConfirmRecord& r);
 Json toJson(const WinnerRecord& r);
+Json toJson(const DecidedRecord& r);
+Json toJson(const ShortenedRecord& r);
 /// These accept missing keys (their fields keep their defaults); UserError for a key of another type.
 BaselineRecord baselineFromJson(const Json& j);
 CandidateRecord candidateFromJson(const Json& j);
 SampleRecord sampleFromJson(const Json& j);
 ConfirmRecord confirmFromJson(const Json& j);
+DecidedRecord decidedFromJson(const Json& j);
+ShortenedRecord shortenedFromJson(const Json& j);
 
 /// null for infinite and NaN.
 Json lossesToJson(const std::optional<std::map<std::string, double>>& losses);

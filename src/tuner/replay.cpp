@@ -7,7 +7,7 @@ namespace {
 class NoRunner : public Runner {
  public:
   BaselineRecord baseline() override { throw UserError("the journal holds no baseline: nothing to replay"); }
-  Decision decide(const std::string& route) override { throw missing(route); }
+  Decision decide(const std::string& route, Purpose) override { throw missing(route); }
   CandidateRecord candidate(int64_t, const std::string& route, double) override { throw missing(route); }
   CandidateRecord rebuild(int64_t, const std::string& route) override { throw missing(route); }
   SampleRecord sample(int64_t, const std::string& route, const std::string&, int) override { throw missing(route); }

@@ -12,9 +12,6 @@
 namespace rutter::tuner {
 namespace {
 
-// Of the budget, for finding out which assignments of a winner's route decide nothing.
-constexpr double kShortenShare = 0.02;
-
 // What a decision record says, without the moment at which it was made.
 std::string contentOf(Json j) {
   j.erase("t");
@@ -40,7 +37,8 @@ Search::Search(SearchConfig config, Runner& runner, Pacer& pacer, Journal& journ
     }
     // What earlier sessions of this very search spent was time well spent. Their fresh processes are not asked for
     // again; nor are an extension's candidates, as all that is recorded is known to it from the start.
-    if (epoch == config_.epoch && (type == "samples" || (type == "candidate" && epoch > 0)))
+    if (epoch == config_.epoch &&
+        (type == "samples" || type == "decided" || type == "shortened" || (type == "candidate" && epoch > 0)))
       busy_ += j.value("busy_s", 0.0);
   }
 }
@@ -195,7 +193,7 @@ void Search::oneCandidate(const Ask& ask) {
   r.iter = again != recorded_.interrupted.end() ? again->second : recorded_.nextIter++;
   listener_.onBegin(r.iter, ask.route);
   const double begin = pacer_.elapsed();
-  Decision d = runner_.decide(ask.route);
+  Decision d = runner_.decide(ask.route, Purpose::kCandidate);
   if (d.status != Status::kOk) {
     r.status = d.status;
     r.error = d.error;
@@ -244,10 +242,12 @@ std::string Search::endReason() {
 bool Search::searchPhase() {
   std::string reason = "done";
   size_t phase = 0;
+  const std::vector<SearchEnd>& ends = recorded_.searchEnds;
   if (config_.recordedOnly)
-    while (phase < recorded_.searchEnds.size() && recorded_.searchEnds[phase] <= asked_ && asked_ > 0) phase++;
+    while (phase < ends.size() && ends[phase].asked <= asked_ && asked_ > 0) phase++;
   while (true) {
-    if (config_.recordedOnly && phase < recorded_.searchEnds.size() && asked_ >= recorded_.searchEnds[phase]) break;
+    // One that was done is asked once more, as it was: it may have something to say.
+    if (config_.recordedOnly && phase < ends.size() && asked_ >= ends[phase].asked && !ends[phase].done) break;
     // An ask that finds no time stays pending: the strategy is owed a tell for each.
     if (!pending_) pending_ = strategy_->ask();
     if (!pending_) {
@@ -404,50 +404,6 @@ std::vector<ConfirmRecord> Search::finals() {
   return out;
 }
 
-// The candidate that decides the same by fewer assignments: built, since an engine file holds its route.
-const CandidateRecord& Search::shortest(const std::string& best) {
-  const CandidateRecord& c = known_.at(best);
-  if (!config_.shorten || !config_.dedupe) return c;
-  std::string route;
-  if (auto is = recorded_.shortened.find(c.iter); is != recorded_.shortened.end()) {
-    route = is->second;
-    known_.try_emplace(route, recorded_.candidates.at(route));
-  } else {
-    if (config_.recordedOnly || pacer_.stopLevel() > 0 || recorded_.winners.count(c.iter)) return c;
-    const double begin = pacer_.elapsed();
-    route = shortened(c.route, [&](const std::string& less) {
-      if (config_.budgetSeconds > 0 && pacer_.elapsed() - begin > kShortenShare * config_.budgetSeconds) return false;
-      const Decision d = runner_.decide(less);
-      return d.status == Status::kOk && d.hash == c.decision;
-    });
-    recorded_.winners.insert(c.iter);  // looked at
-    if (route == c.route || known_.count(route)) return c;
-    listener_.onBegin(recorded_.nextIter, route);
-    CandidateRecord r = runner_.rebuild(recorded_.nextIter, route);
-    if (r.status != Status::kOk || r.buildMs <= 0) return c;
-    r.iter = recorded_.nextIter++;
-    r.route = route;
-    r.phase = c.phase;
-    r.sameAs = c.iter;
-    r.decision = c.decision;
-    r.knobsRead = c.knobsRead;
-    r.busySeconds = pacer_.elapsed() - begin;
-    recorded_.shortened[c.iter] = route;
-    record(r);
-    busy_ += r.busySeconds;
-    known_[route] = std::move(r);
-  }
-  const CandidateRecord& s = known_.at(route);
-  append({{"type", "strategy"},
-          {"name", strategy_->name()},
-          {"event", "shorter"},
-          {"iter", s.iter},
-          {"of", c.iter},
-          {"text",
-           fmt::format("candidate {} without the assignments that decide nothing is candidate {}", c.iter, s.iter)}});
-  return s;
-}
-
 void Search::publish(std::vector<ConfirmRecord> confirmed) {
   // What was confirmed before stays in the race, even if others ranked better since.
   for (const ConfirmRecord& old : confirmed_) {
@@ -480,6 +436,9 @@ void Search::publish(std::vector<ConfirmRecord> confirmed) {
   if (config_.saveEngine.empty() || !(best || (anyOk && baseline_.status == Status::kOk))) return;
   if (!isSaved(w.engineHash)) try {
       runner_.save(w.iter, w.route, config_.saveEngine);
+    } catch (const InterruptedError&) {
+      throw UserError("stopped before the winner had been built again; the search is recorded: --continue writes {}",
+                      config_.saveEngine);
     } catch (const DiskFullError& e) {
       throw DiskFullError("{}; the search is recorded: --continue writes the engine", e.what());
     }
@@ -502,7 +461,7 @@ void Search::sayUsedUp() {
 
 // A continued search finds its winner where it left it.
 bool Search::isSaved(const std::string& hash) const {
-  return std::ifstream(config_.saveEngine).good() && runner_.hashOf(config_.saveEngine) == hash;
+  return runner_.hashOf(config_.saveEngine) == hash;
 }
 
 TuneResult Search::summary() {
@@ -572,7 +531,7 @@ TuneResult Search::run(const std::function<std::unique_ptr<Strategy>(const Basel
     if (pacer_.stopLevel() < 2) publish(finals());
     // Ranking and confirming may have cost less than was kept back: the rest is searched, too.
     if (config_.recordedOnly) {
-      if (recorded_.searchEnds.empty() || asked_ >= recorded_.searchEnds.back()) break;
+      if (recorded_.searchEnds.empty() || asked_ >= recorded_.searchEnds.back().asked) break;
       continue;
     }
     if (!more || config_.budgetSeconds <= 0 || pacer_.stopLevel() > 0) break;

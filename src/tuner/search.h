@@ -14,6 +14,12 @@
 
 namespace rutter::tuner {
 
+/// The time is up, or someone asked to stop, while something was built that cannot be done without.
+class InterruptedError : public UserError {
+ public:
+  InterruptedError() : UserError("interrupted while the default engine was being built") {}
+};
+
 /// What a route decides, without emitting anything.
 struct Decision {
   Status status = Status::kOk;  ///< kRejected, kCrashed or kHung if the decision itself failed
@@ -21,12 +27,15 @@ struct Decision {
   std::vector<std::string> knobsRead;
 };
 
+/// What a decision is asked for: the time for candidates ends earlier than that for the winner.
+enum class Purpose { kCandidate, kWinner };
+
 /// Builds and measures. An implementation may be real (processes), synthetic, or a recording.
 class Runner {
  public:
   virtual ~Runner() = default;
   virtual BaselineRecord baseline() = 0;
-  virtual Decision decide(const std::string& route) = 0;
+  virtual Decision decide(const std::string& route, Purpose purpose) = 0;
   /// Builds, checks and ranks in one process. Fills everything but iter, phase, host and time. kInterrupted if stopped
   /// by the user or the time budget.
   /// What promises less than `promise` (RankRule) need not be ranked any further.
@@ -36,7 +45,7 @@ class Runner {
   /// One fresh process. `index` odd swaps the order.
   virtual SampleRecord sample(int64_t iter, const std::string& route, const std::string& stage, int index) = 0;
   /// Writes the engine of `route` (of the default if iter is -1) to `path`, checked and renamed into place. Returns
-  /// its hash. UserError or DeviceError if that fails.
+  /// its hash. UserError or DeviceError if that fails, InterruptedError if somebody does not want to wait for it.
   virtual std::string save(int64_t iter, const std::string& route, const std::string& path) = 0;
   /// The `engineHash` that an engine file has; "" if it is no whole engine.
   virtual std::string hashOf(const std::string& path) = 0;
@@ -66,6 +75,12 @@ struct SearchConfig {
   std::string cacheFile;  ///< "" = no view is written
 };
 
+/// How a search phase ended.
+struct SearchEnd {
+  int64_t asked = 0;
+  bool done = false;  ///< the strategy had nothing left
+};
+
 /// A journal's records, by what a search would ask for.
 class Recorded {
  public:
@@ -74,11 +89,11 @@ class Recorded {
   std::optional<BaselineRecord> baseline;
   std::map<std::string, CandidateRecord> candidates;  ///< by route; the last record, interrupted ones left out
   std::map<std::string, int64_t> interrupted;         ///< route -> iter, to be used again
-  std::map<int64_t, std::string> shortened;           ///< iter -> route of the same engine by fewer assignments
-  std::set<int64_t> winners;                          ///< every iter that was named winner, or looked at as one
+  std::map<std::string, DecidedRecord> decided;       ///< by route
+  std::map<int64_t, ShortenedRecord> shortened;       ///< by the candidate's iter; the last one
   std::map<std::string, SampleRecord> samples;        ///< by sampleKey
   std::vector<size_t> finalists;                      ///< how many were confirmed, after each search phase
-  std::vector<int64_t> searchEnds;                    ///< asks after which each search phase ended
+  std::vector<SearchEnd> searchEnds;                  ///< of each search phase
   int64_t nextIter = 0;
   static std::string sampleKey(const std::string& route, const std::string& stage, int index);
 };
@@ -114,8 +129,8 @@ constexpr int sampleRounds(double runSeconds) {
 /// Seconds to keep back for ranking and confirming, given how long a fresh process takes: for the first look of each
 /// finalist at most 45 % of the budget, for more of them 25 %.
 double reserveSeconds(size_t contenders, double processSeconds, double budgetSeconds);
-/// `route` without the assignments that change nothing, as `same` says of what is left. Halves are tried before single
-/// assignments: most do something, and `same` costs a decision.
+/// `route` without the assignments that change nothing, as `same` says of what is left: nothing more can be left out of
+/// the result alone. Halves are tried before single assignments, as `same` costs a decision.
 std::string shortened(const std::string& route, const std::function<bool(const std::string&)>& same);
 /// Highest lower bound among those that are faster; none: no improvement.
 std::optional<ConfirmRecord> chooseWinner(const std::vector<ConfirmRecord>& confirmed);
@@ -143,6 +158,8 @@ class Search {
   void noteEvents();
   void publish(std::vector<ConfirmRecord> confirmed);
   const CandidateRecord& shortest(const std::string& best);
+  std::optional<std::string> decisionOf(const std::string& route, const CandidateRecord& winner, double& spent);
+  void buildShortened(const std::string& route, const CandidateRecord& winner);
   bool usedUp() const;
   void sayUsedUp();
   bool isSaved(const std::string& hash) const;

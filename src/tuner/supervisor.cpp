@@ -397,7 +397,7 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
           case Work::kSample:
             return stop > 1 || (o.budgetSeconds > 0 && elapsed() > 1.05 * o.budgetSeconds);
           case Work::kSave:
-            return false;
+            return stop > 1;
         }
         return false;
       },
@@ -419,7 +419,8 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
   config.maxCandidates = o.maxCandidates;
   config.minGain = o.minGain;
   config.requireAccurateDefault = r.judge.guard;
-  config.shorten = o.search == SearchKind::kTune;  // other routes are the user's own words
+  config.shorten = o.search == SearchKind::kTune ||  // other routes are the user's own words
+                   about.value("test_shorten", false);
   config.epoch = opened.epoch;
   config.saveEngine = o.saveEngine;
   config.saveAllEngines = o.saveAllEngines && !o.saveEngine.empty();

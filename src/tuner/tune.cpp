@@ -2,6 +2,7 @@
 #include "tuner/tune.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,6 +63,9 @@ void check(const TuneOptions& o) {
     if (::access(folder.c_str(), W_OK) != 0)
       throw UserError("cannot write {}: the folder {} does not exist or is not writable", path, folder.string());
   }
+  if (struct stat st; !o.saveEngine.empty() && ::stat(o.saveEngine.c_str(), &st) == 0 && !S_ISREG(st.st_mode))
+    throw UserError("cannot write {}: it is {}; the winner of a search is read again, so it needs a file", o.saveEngine,
+                    S_ISDIR(st.st_mode) ? "a folder" : "a device or a pipe");
   checkRecordFiles(o.cacheFile);
 }
 

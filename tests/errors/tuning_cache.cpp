@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -188,11 +190,17 @@ TEST_F(TuningCache, AlteredBytesOfTheJournal) {
 TEST_F(TuningCache, KeysOfTheJournalWithAnotherType) {
   const std::string whole = slurp(journal_);
   for (const auto& [type, key, value] : std::vector<std::tuple<const char*, const char*, Json>>{
-           {"session", "t", "x"}, {"session", "epoch", "x"}, {"strategy", "event", 3}, {"strategy", "type", 5}}) {
+           {"session", "t", "x"},
+           {"session", "epoch", "x"},
+           {"strategy", "event", 3},
+           {"strategy", "type", 5},
+           {"candidate", "iter", std::numeric_limits<int64_t>::max()}}) {
     auto records = tuner::readJournal(journal_);
     records[lineOf(type)][key] = value;
     writeJournal(records);
-    EXPECT_THAT(goesOn(continue_), HasSubstr("has damaged lines (1)")) << type << " " << key;
+    // The cache shows a candidate that is measured again with its new times.
+    const std::map<std::string, size_t> intact{{type == std::string("candidate") ? "c" : "", 0}};
+    EXPECT_THAT(goesOn(continue_, intact), HasSubstr("has damaged lines (1)")) << type << " " << key;
     write(journal_, whole);
   }
 }
@@ -315,6 +323,19 @@ TEST_F(TuningCache, PlacesWhereNoRecordCanBe) {
     EXPECT_THAT(begin(at), AllOf(HasSubstr("is a device or a pipe"), HasSubstr("another --tuningCacheFile")));
     EXPECT_THAT(goOn(at), AllOf(HasSubstr("is a device or a pipe"), HasSubstr("another --tuningCacheFile")));
     EXPECT_TRUE(fs::is_symlink(dir_ + "/" + link));
+  }
+}
+
+// The winner's engine is read again, which a pipe would not give.
+TEST_F(TuningCache, PlacesWhereNoWinnerCanBe) {
+  ASSERT_EQ(::mkfifo((dir_ + "/pipe").c_str(), 0600), 0);
+  fs::create_symlink("/dev/null", dir_ + "/null");
+  for (const char* search : {"--tune=5s", "--tuneBuildRoutes=-codegen:vector=[auto|128]"}) {
+    auto begin = [&](const char* at) { return refused({"--onnx=m.onnx", search, std::string("--saveEngine=") + at}); };
+    EXPECT_THAT(begin("pipe"), AllOf(HasSubstr("/pipe: it is a device or a pipe"), HasSubstr("needs a file")));
+    EXPECT_THAT(begin("null"), HasSubstr("/null: it is a device or a pipe"));
+    EXPECT_THAT(begin("."), HasSubstr("it is a folder"));
+    EXPECT_THAT(begin("m.onnx/e"), HasSubstr("m.onnx is a file, not a folder"));
   }
 }
 

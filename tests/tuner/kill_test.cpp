@@ -19,12 +19,18 @@ using test::exampleWorld;
 using test::kExample;
 
 // Short, and with all that a search writes: two positive knobs make a second phase, three contenders are ranked twice.
-const char kShort[] = "-fuse=[on|off] -tile=[32|16]";
-const char kBest[] = "-fuse=off -tile=16", kSecond[] = "-fuse=on -tile=16";
+const char kShort[] = "-idle=1 -fuse=[on|off] -tile=[32|16]";
+const char kBest[] = "-idle=1 -fuse=off -tile=16";
+const char kBestNamed[] = "-fuse=off -tile=16", kSecondNamed[] = "-tile=16";  // without what decides nothing
 
 class KillingTest : public test::ProcessTest {
  protected:
-  TuneOptions shortSearch() { return options(exampleWorld(), kShort, SearchKind::kMixed); }
+  TuneOptions shortSearch() {
+    Json world = exampleWorld();
+    world["knobs"]["-idle"] = "0|1";
+    world["shorten"] = true;
+    return options(world, kShort, SearchKind::kMixed);
+  }
   std::string journal() const { return dir_ + "/cache.jsonl.journal"; }
   // The n-th passing of a point is the last one. False: there is no n-th.
   template <typename F>
@@ -40,13 +46,14 @@ class KillingTest : public test::ProcessTest {
 };
 
 TEST_F(KillingTest, TheShortSearchWritesEveryKindOfRecord) {
-  EXPECT_EQ(tune(shortSearch(), silent_).route, kBest);
+  EXPECT_EQ(tune(shortSearch(), silent_).route, kBestNamed);
   std::set<std::string> kinds;
   for (const Json& j : readJournal(journal()))
     kinds.insert(j["type"].get<std::string>() + " " + j.value("event", j.value("stage", "")));
   EXPECT_EQ(kinds, (std::set<std::string>{"header ", "session ", "baseline ", "candidate ", "strategy phase2",
                                           "strategy search_end", "strategy finalists", "samples rank1", "samples rank2",
-                                          "samples confirm", "rank rank1", "rank rank2", "confirm ", "winner "}));
+                                          "samples confirm", "rank rank1", "rank rank2", "confirm ", "decided ",
+                                          "shortened ", "strategy shorter", "winner "}));
 }
 
 constexpr int kToTheEnd = 1000;
@@ -162,7 +169,7 @@ TEST_P(MeasurementTest, AKilledOneCostsOneContender) {
       if (j["type"] == "samples" && j["status"] != "ok") lost.push_back(j["build_route"]);
     ASSERT_EQ(lost.size(), 1u);
     costly += lost[0] == kBest;
-    EXPECT_EQ(got.route, lost[0] == kBest ? kSecond : kBest);
+    EXPECT_EQ(got.route, lost[0] == kBest ? kSecondNamed : kBestNamed);
     EXPECT_EQ(savedRoute(), got.route);
     EXPECT_GE(got.processes, 6);
     EXPECT_TRUE(noneLeft());

@@ -349,11 +349,36 @@ TEST_F(ProcessTest, AnInterruptedPreparationIsAnInterruptedCandidate) {
   o.options = toJson(t);
   bool hurry = true;
   ProcessRunner runner(std::move(o), nullptr, [&](Work) { return hurry; }, -1);
-  EXPECT_EQ(runner.decide("-tile=16").status, Status::kInterrupted);
+  EXPECT_EQ(runner.decide("-tile=16", Purpose::kCandidate).status, Status::kInterrupted);
   EXPECT_EQ(runner.candidate(1, "-tile=16", kNoPromise).status, Status::kInterrupted);
   hurry = false;
   EXPECT_EQ(runner.baseline().status, Status::kOk);
-  EXPECT_EQ(runner.decide("-tile=16").status, Status::kOk);
+  EXPECT_EQ(runner.decide("-tile=16", Purpose::kCandidate).status, Status::kOk);
+  for (const auto& e : fs::directory_iterator(dir_ + "/tmp")) fs::remove_all(e.path());
+}
+
+// A search that goes on with what another session recorded has not built its default yet when its winner is shortened:
+// the first Ctrl-C ends the candidates, not that.
+TEST_F(ProcessTest, AWinnerIsBuiltAfterTheFirstStop) {
+  auto make = [&](std::function<bool(Work)> hurry) {
+    RunnerOptions o;
+    const TuneOptions t = options(exampleWorld());
+    o.program = t.workerProgram;
+    o.folder = dir_ + "/tmp";
+    o.options = toJson(t);
+    return std::make_unique<ProcessRunner>(std::move(o), nullptr, hurry, -1);
+  };
+  auto stopped = make([](Work w) { return w == Work::kPrepare || w == Work::kCandidate; });
+  EXPECT_EQ(stopped->candidate(1, "-tile=64", kNoPromise).status, Status::kInterrupted);
+  EXPECT_EQ(stopped->decide("-tile=16", Purpose::kWinner).status, Status::kOk);
+  EXPECT_EQ(stopped->rebuild(2, "-tile=16").status, Status::kOk);
+  EXPECT_EQ(stopped->sample(2, "-tile=16", "confirm", 0).status, Status::kOk);
+  stopped.reset();
+
+  auto hurried = make([](Work) { return true; });
+  EXPECT_EQ(hurried->rebuild(3, "-tile=16").status, Status::kInterrupted);
+  EXPECT_EQ(hurried->sample(3, "-tile=16", "confirm", 0).status, Status::kInterrupted);
+  EXPECT_THROW(hurried->save(3, "-tile=16", dir_ + "/e"), InterruptedError);
   for (const auto& e : fs::directory_iterator(dir_ + "/tmp")) fs::remove_all(e.path());
 }
 

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "tuner/decisions.h"
-#include "tuner/world.h"
+#include "tuner/session.h"
 
 namespace rutter::tuner {
 namespace {
@@ -14,45 +14,10 @@ using test::decisionsOf;
 using test::exampleWorld;
 using test::kExample;
 using test::same;
+using test::Session;
 using test::SimPacer;
 using test::SimRunner;
 using test::World;
-
-// One search over a world; the parts stay visible.
-struct Session {
-  explicit Session(const Json& j, SearchConfig c = {}) : world(j), runner(world), pacer(runner.clock), config(c) {
-    journal = Journal::inMemory({{{"type", "header"}}, {{"type", "session"}}});
-  }
-  std::function<std::unique_ptr<Strategy>(const BaselineRecord&)> spec(SearchKind kind, const std::string& e) {
-    return [this, kind, e](const BaselineRecord&) {
-      return makeSpecStrategy(kind, knobs::Expression::parse(e, *world.registry));
-    };
-  }
-  std::function<std::unique_ptr<Strategy>(const BaselineRecord&)> tune() {
-    return [this](const BaselineRecord& b) {
-      return makeTuneStrategy({world.registry.get(), b.layers, b.knobsRead, b.timedRoute, false});
-    };
-  }
-  TuneResult run(const std::function<std::unique_ptr<Strategy>(const BaselineRecord&)>& make) {
-    TuneListener silent;
-    return Search(config, runner, pacer, *journal, silent).run(make);
-  }
-  std::vector<CandidateRecord> candidates() const {
-    std::vector<CandidateRecord> out;
-    for (const Json& j : journal->records())
-      if (j["type"] == "candidate") out.push_back(candidateFromJson(j));
-    return out;
-  }
-  std::vector<Json> decisions() const { return decisionsOf(journal->records()); }
-  std::vector<Json> replayed(const std::function<std::unique_ptr<Strategy>(const BaselineRecord&)>& make) const {
-    return decisionsOf(replay(journal->records(), config, make));
-  }
-  World world;
-  SimRunner runner;
-  SimPacer pacer;
-  SearchConfig config;
-  std::unique_ptr<Journal> journal;
-};
 
 std::vector<std::string> routes(const std::vector<CandidateRecord>& c) {
   std::vector<std::string> out;
@@ -113,52 +78,6 @@ TEST(Search, FullHasEveryCombination) {
   const TuneResult r = s.run(s.spec(SearchKind::kFull, kExample));
   EXPECT_EQ(s.candidates().size(), 12u);
   EXPECT_EQ(r.route, "-fuse=off -tile=16 -unroll=1");
-}
-
-// A value that decides nothing has no place in the route that people are told to use.
-TEST(Search, AWinnerIsNamedByTheShortestRouteThatDecidesTheSame) {
-  Json j = exampleWorld();
-  j["knobs"]["-idle"] = "0|1|2";
-  const std::string routes = "-idle=[1|2] -tile=[32|16] -fuse=on -unroll=[1|2]";
-  Session s(j);
-  s.config.shorten = true;
-  s.config.saveEngine = "/e";
-  const TuneResult r = s.run(s.spec(SearchKind::kFull, routes));
-  EXPECT_EQ(r.outcome, TuneResult::Outcome::kImproved);
-  EXPECT_EQ(r.route, "-tile=16");
-  ASSERT_TRUE(r.losses);
-  EXPECT_EQ(s.runner.saved["/e"].second, "-tile=16");
-  EXPECT_EQ(s.candidates().back().route, "-tile=16");
-  EXPECT_EQ(s.candidates().back().iter, r.winnerIter);
-  EXPECT_EQ(s.candidates().back().sameAs, 2);
-  EXPECT_EQ(r.distinctEngines, 3);
-
-  // Decided again on the same numbers, and continued: the same end, nothing built again.
-  EXPECT_TRUE(same(s.replayed(s.spec(SearchKind::kFull, routes)), s.decisions()));
-  const int built = s.runner.built;
-  const size_t records = s.journal->records().size();
-  const TuneResult again = s.run(s.spec(SearchKind::kFull, routes));
-  EXPECT_EQ(again.route, "-tile=16");
-  EXPECT_EQ(again.winnerIter, r.winnerIter);
-  EXPECT_EQ(s.runner.built, built);
-  EXPECT_EQ(s.journal->records().size(), records);
-
-  // What other searches were told to try stays as it was said.
-  Session t(j);
-  EXPECT_EQ(t.run(t.spec(SearchKind::kFull, routes)).route, "-idle=1 -tile=16 -fuse=on -unroll=1");
-}
-
-TEST(Policy, ShortenedKeepsWhatDecides) {
-  auto about = [](const std::set<std::string>& needed) {
-    return [needed](const std::string& r) {
-      for (const std::string& n : needed)
-        if ((" " + r + " ").find(" " + n + " ") == std::string::npos) return false;
-      return true;
-    };
-  };
-  EXPECT_EQ(shortened("-a=1 -b=2 -c@x=3 -d=4 -e=5", about({"-b=2", "-e=5"})), "-b=2 -e=5");
-  EXPECT_EQ(shortened("-a=1 -b=2", about({"-a=1", "-b=2"})), "-a=1 -b=2");
-  EXPECT_EQ(shortened("-a=1 -b=2 -c=3", about({})), "-c=3");  // never the default route: that was another engine
 }
 
 TEST(Search, NothingFasterKeepsTheDefault) {

@@ -162,7 +162,15 @@ class SimRunner : public Runner {
     if (world.fault("") == "inaccurate") b.status = Status::kInaccurate, b.error = "y: loss 1";
     return b;
   }
-  Decision decide(const std::string& route) override {
+  Decision decide(const std::string& route, Purpose purpose) override {
+    if (purpose == Purpose::kWinner) {
+      if (winnerDecisions == 0) return {Status::kInterrupted, "interrupted", "", {}};
+      winnerDecisions--;
+      if (onWinnerDecision) onWinnerDecision(decidedForWinner++);
+      clock.advance(winnerDecisionSeconds);
+    } else if (clock.t > candidatesUntil) {
+      return {Status::kInterrupted, "interrupted", "", {}};
+    }
     clock.advance(0.005);
     if (world.fault(route) == "rejected") return {Status::kRejected, "needs an ISA", "", {}};
     return {Status::kOk, "", world.decision(route), {}};
@@ -186,7 +194,7 @@ class SimRunner : public Runner {
     }
     if (r.status != Status::kOk) return r;
     r.losses = std::map<std::string, double>{{"y", 0}};
-    r.engineHash = hashBytes(world.decision(route)).hex();
+    r.engineHash = engineHash(route);
     const double drift = 1.3;  // of this process against the one that profiled the default
     for (const LayerTime& l : world.layers(route)) r.layerMs[l.name] = l.ms * drift;
     for (const LayerTime& l : world.layers("")) r.defaultLayerMs[l.name] = l.ms * drift;
@@ -195,7 +203,13 @@ class SimRunner : public Runner {
     measure(route, "rank0", 0, rule, r.logRatios, r.ms);
     return r;
   }
-  CandidateRecord rebuild(int64_t iter, const std::string& route) override { return candidate(iter, route, 1e9); }
+  CandidateRecord rebuild(int64_t iter, const std::string& route) override {
+    CandidateRecord r = candidate(iter, route, 1e9);
+    if (failingRebuilds) r.status = Status::kCrashed;
+    if (rebuilds == 0) r.status = Status::kInterrupted;
+    rebuilds--;
+    return r;
+  }
   SampleRecord sample(int64_t, const std::string& route, const std::string& stage, int index) override {
     SampleRecord s;
     clock.advance(0.05);
@@ -211,24 +225,31 @@ class SimRunner : public Runner {
     return s;
   }
   std::string save(int64_t iter, const std::string& route, const std::string& path) override {
+    saves++;
     saved[path] = {iter, route};
     clock.advance(0.05);
     return route;
   }
   std::string hashOf(const std::string& path) override {
     auto it = saved.find(path);
-    return it == saved.end()      ? ""
-           : it->second.first < 0 ? "default"
-                                  : hashBytes(world.decision(it->second.second)).hex();
+    return it == saved.end() ? "" : it->second.first < 0 ? "default" : engineHash(it->second.second);
   }
 
   const World& world;
   SimClock clock;
-  int built = 0, samples = 0;
+  int built = 0, samples = 0, saves = 0;
+  double candidatesUntil = 1e9;               ///< on the clock: decisions for candidates are interrupted after it
+  int winnerDecisions = -1, rebuilds = -1;    ///< so many, then they are interrupted; below 0: all
+  bool failingRebuilds = false;               ///< they crash
+  double winnerDecisionSeconds = 0;           ///< what each takes
+  std::function<void(int)> onWinnerDecision;  ///< told the how manieth, from 0
+  int decidedForWinner = 0;
   int stopInside = 0;  ///< this build is interrupted
   std::map<std::string, std::pair<int64_t, std::string>> saved;
 
  private:
+  // An engine holds its route.
+  std::string engineHash(const std::string& route) const { return hashBytes(world.decision(route) + route).hex(); }
   void measure(const std::string& route, const std::string& stage, int index, RankRule rule,
                std::vector<double>& ratios, std::optional<double>& ms) {
     const std::string key = fmt::format("{} {} {} {}", world.seed, route, stage, index);

@@ -125,6 +125,7 @@ class SyntheticBackend : public Backend {
             {"machine", "m"},
             {"default_route", world_->registry->defaultRouteText()},
             {"test_no_dedupe", world_->json.value("no_dedupe", false)},
+            {"test_shorten", world_->json.value("shorten", false)},
             {"default", {{"decision", world_->decision("")}, {"build_ms", 10.0}, {"knobs_read", Json::array()}}}};
   }
   const std::vector<Tensors>& inputs() const override { return inputs_; }

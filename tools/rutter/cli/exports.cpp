@@ -22,6 +22,8 @@ void checkWritable(std::string_view flag, const std::string& path) {
   }
   const auto slash = path.rfind('/');
   const auto folder = slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  if (::stat(folder.c_str(), &st) == 0 && !S_ISDIR(st.st_mode))
+    throw UserError("--{}={}: {} is a file, not a folder", flag, path, folder);
   if (::access(folder.c_str(), W_OK | X_OK) != 0)
     throw UserError("--{}={}: nothing can be written to the folder {}: {}", flag, path, folder, std::strerror(errno));
 }

@@ -1,0 +1,123 @@
+// A winner's route without what decides nothing: what people are told to use holds no assignment without effect.
+#include <sstream>
+
+#include "base/log.h"
+#include "tuner/search.h"
+
+namespace rutter::tuner {
+namespace {
+
+// Of the budget, for the decisions of one winner's parts.
+constexpr double kShare = 0.02;
+// Of the budget: what is asked for later than this is asked for by --continue.
+constexpr double kLatest = 1.03;
+
+}  // namespace
+
+std::string shortened(const std::string& route, const std::function<bool(const std::string&)>& same) {
+  std::vector<std::string> all;
+  for (std::istringstream in(route); in;)
+    if (std::string a; in >> a) all.push_back(std::move(a));
+  auto join = [](const std::vector<std::string>& v) { return fmt::format("{}", fmt::join(v, " ")); };
+  for (size_t size = (all.size() + 1) / 2; size > 0;) {
+    const size_t before = all.size();
+    for (size_t at = 0; at < all.size();) {
+      std::vector<std::string> less = all;
+      less.erase(less.begin() + ptrdiff_t(at), less.begin() + ptrdiff_t(std::min(at + size, less.size())));
+      if (!less.empty() && same(join(less)))
+        all = std::move(less);
+      else
+        at += size;
+    }
+    // What was needed beside an assignment that is gone may not be needed without it.
+    if (size == 1 && all.size() == before) break;
+    size = (size + 1) / 2;
+  }
+  return join(all);
+}
+
+// What `route` decides, for the sake of `winner`; nothing if that is not to be asked now.
+std::optional<std::string> Search::decisionOf(const std::string& route, const CandidateRecord& winner, double& spent) {
+  if (auto it = recorded_.decided.find(route); it != recorded_.decided.end()) return it->second.decision;
+  if (!config_.shorten || config_.recordedOnly || pacer_.stopLevel() > 0) return std::nullopt;
+  if (config_.budgetSeconds > 0 && pacer_.elapsed() > kLatest * config_.budgetSeconds) return std::nullopt;
+  const double begin = pacer_.elapsed();
+  const Decision d = runner_.decide(route, Purpose::kWinner);
+  if (d.status == Status::kInterrupted) return std::nullopt;
+  DecidedRecord r{winner.iter, route, d.status == Status::kOk ? d.hash : "", pacer_.elapsed() - begin};
+  append(toJson(r));
+  spent += r.busySeconds;
+  busy_ += r.busySeconds;
+  return (recorded_.decided[route] = std::move(r)).decision;
+}
+
+// Built, since an engine file holds its route; if now is not the time for it, --continue does it.
+void Search::buildShortened(const std::string& route, const CandidateRecord& winner) {
+  if (!config_.shorten || config_.recordedOnly || pacer_.stopLevel() > 0) return;
+  if (!known_.count(route))
+    if (auto it = recorded_.candidates.find(route); it != recorded_.candidates.end()) known_[route] = it->second;
+  if (!known_.count(route)) {
+    CandidateRecord r = winner;
+    r.iter = recorded_.nextIter++;
+    r.route = route;
+    r.sameAs = winner.iter;
+    r.busySeconds = r.buildMs = 0;
+    r.stepMs.clear();
+    listener_.onBegin(r.iter, route);
+    record(r);
+    known_[route] = std::move(r);
+  }
+  const double begin = pacer_.elapsed();
+  const CandidateRecord b = runner_.rebuild(known_.at(route).iter, route);
+  if (b.status == Status::kInterrupted) return;
+  ShortenedRecord s{winner.iter,  known_.at(route).iter,   route, b.status, b.error,
+                    b.engineHash, pacer_.elapsed() - begin};
+  append(toJson(s));
+  busy_ += s.busySeconds;
+  if (s.status != Status::kOk)
+    listener_.onMessage(int(Severity::kWarning),
+                        fmt::format("candidate {} decides the same as {} by fewer assignments, and its build is {}: "
+                                    "the longer route stays",
+                                    s.iter, s.of, statusName(s.status)));
+  recorded_.shortened[winner.iter] = std::move(s);
+}
+
+// The candidate that decides the same by fewer assignments.
+const CandidateRecord& Search::shortest(const std::string& best) {
+  const CandidateRecord& c = known_.at(best);
+  if (!config_.dedupe) return c;
+  double spent = 0;
+  for (const auto& [route, d] : recorded_.decided)
+    if (d.of == c.iter) spent += d.busySeconds;
+  const double share = config_.budgetSeconds > 0 ? kShare * config_.budgetSeconds : 1e9;
+  bool all = true;  // that was to be asked has been answered
+  std::optional<std::string> wanted = c.decision;
+  if (c.decision.empty()) wanted = decisionOf(c.route, c, spent);  // taken over from a cache
+  if (!wanted || wanted->empty()) return c;
+  const std::string route = shortened(c.route, [&](const std::string& less) {
+    if (!recorded_.decided.count(less) && spent >= share) return false;
+    const std::optional<std::string> decision = decisionOf(less, c, spent);
+    all &= decision.has_value();
+    return decision == wanted;
+  });
+  auto is = [&] { return recorded_.shortened.find(c.iter); };
+  if (all && route == c.route) return c;
+  if (all && (is() == recorded_.shortened.end() || is()->second.route != route)) buildShortened(route, c);
+  if (is() == recorded_.shortened.end() || is()->second.status != Status::kOk) return c;
+  const ShortenedRecord& s = is()->second;
+  if (all && s.route != route) return c;  // another one was not to be built now
+  if (auto it = recorded_.candidates.find(s.route); it != recorded_.candidates.end())
+    known_.try_emplace(s.route, it->second);
+  if (!known_.count(s.route) || known_.at(s.route).status != Status::kOk) return c;
+  known_.at(s.route).engineHash = s.engineHash;
+  append({{"type", "strategy"},
+          {"name", strategy_->name()},
+          {"event", "shorter"},
+          {"iter", s.iter},
+          {"of", s.of},
+          {"text",
+           fmt::format("candidate {} without the assignments that decide nothing is candidate {}", s.of, s.iter)}});
+  return known_.at(s.route);
+}
+
+}  // namespace rutter::tuner

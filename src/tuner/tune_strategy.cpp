@@ -1,7 +1,8 @@
 // The friendly form. It begins with what is best for each layer's kernels alone. Layers are all but independent of each
 // other, and a profile shows each: so one engine tries another value in every hot layer at once, and is judged layer by
 // layer. What helped is put together now and then, looked at again, and kept where it helps again; the next round
-// starts from there.
+// starts from there. When no single value is left that was not tried, two are tried together, as some are of use only
+// beside each other.
 #include <algorithm>
 #include <cmath>
 
@@ -16,8 +17,10 @@ using knobs::KnobInfo;
 // A value for the whole model must gain this much (log ratio): less is within what placement alone does.
 constexpr double kStep = 0.006;
 constexpr size_t kWindow = 12;        // layers that are tried at once: each costs its kernel
-constexpr double kWindowShare = 0.9;  // … unless fewer take this share of the time
+constexpr double kWindowShare = 0.9;  // … the hottest are fewer if those take this share of the time
 constexpr int kAssembleEvery = 10;
+constexpr size_t kPairs = 64, kPairsAtOnce = 16;  // of a layer: in all, and until the next layers have their turn
+constexpr size_t kWideForPairs = 12;              // of the values for the whole model
 
 // Values worth trying, without the default. A range is sampled at its ends and on the way, in powers of four.
 std::vector<std::string> valuesOf(const KnobInfo& k, bool lossy) {
@@ -118,8 +121,8 @@ class TuneStrategy : public Strategy {
       const bool wide = wideAt_ < wides_.size() && (turn_++ % 4 == 3 || !trialsLeft());
       if (wide) {
         Proposal p;
-        p.wide = wides_[wideAt_++].assignment;
-        p.route = {*p.wide};
+        p.wide = wideAt_++;
+        p.route = wides_[*p.wide].values;
         next_.push_back(std::move(p));
       } else if (trialsLeft()) {
         next_.push_back(spread());
@@ -135,8 +138,10 @@ class TuneStrategy : public Strategy {
     const double center = median(t.logRatios);
     if (t.logRatios.size() >= 5) best_ = std::max(best_, center);
     if (p.wide) {
+      Wide& w = wides_[*p.wide];
+      w.gain = center;
       if (t.logRatios.size() >= 5 && center > kStep && medianInterval(t.logRatios, 1.0 / 32).lo > 0)
-        takeWide(*p.wide, center);
+        takeWide(w.values, center);
       return;
     }
     const std::map<std::string, double> saved = savings(t);
@@ -173,19 +178,21 @@ class TuneStrategy : public Strategy {
     double ms = 0;
     std::set<std::string> knobs;
     std::vector<Trial> trials;
+    std::vector<Trial> pairs;      // to be tried when single values are through; the last one first
     std::vector<Assignment> have;  // found good
     double saved = 0;              // milliseconds against the default
     size_t at = 0;                 // next trial
     std::optional<size_t> best;    // of the trials since the last assembly
   };
   struct Wide {
-    Assignment assignment;
+    std::vector<Assignment> values;
     double heat;
+    std::optional<double> gain;  // log ratio, if it was measured
   };
   struct Proposal {
     std::vector<Assignment> route;
     std::map<size_t, size_t> trials;  // layer -> trial that is new in it
-    std::optional<Assignment> wide;
+    std::optional<size_t> wide;
     bool assembled = false;
   };
 
@@ -238,7 +245,7 @@ class TuneStrategy : public Strategy {
   void addWide(const KnobInfo& knob, double heat) {
     int rank = 0;
     for (const std::string& v : valuesOf(knob, space_.lossy))
-      wides_.push_back({{knob.id, v, "", 0}, (isLocal(knob) ? 0.3 : 1) * heat / ++rank});
+      wides_.push_back({{{knob.id, v, "", 0}}, (isLocal(knob) ? 0.3 : 1) * heat / ++rank, {}});
   }
 
   size_t trialsLeft() const {
@@ -251,7 +258,8 @@ class TuneStrategy : public Strategy {
     begin_ = end_;
     double share = 0;
     for (const Hot& h : layers_) share += (&h < layers_.data() + begin_) ? h.ms : 0;
-    while (end_ < layers_.size() && end_ - begin_ < kWindow && (end_ == begin_ || share < kWindowShare * total_))
+    while (end_ < layers_.size() && end_ - begin_ < kWindow &&
+           (end_ == begin_ || begin_ > 0 || share < kWindowShare * total_))
       share += layers_[end_++].ms;
   }
   bool nextRound() {
@@ -269,13 +277,55 @@ class TuneStrategy : public Strategy {
       }
       event("phase", fmt::format("tune: round {}, from what was found so far", phase_));
     } else {
-      do {
-        moveWindow();
-        if (begin_ == end_) return false;
-      } while (!trialsLeft());
-      event("phase", fmt::format("tune: round {}, layers {} to {}", phase_, begin_ + 1, end_));
+      do moveWindow();
+      while (begin_ < end_ && !trialsLeft());
+      if (begin_ == end_ && !nextPairs()) return false;
+      event("phase", fmt::format("tune: round {}, {}layers {} to {}", phase_, paired_ ? "two values together, " : "",
+                                 begin_ + 1, end_));
     }
     return true;
+  }
+
+  // Two values together, what did best alone first: some for these layers, then some for the next, and around.
+  bool nextPairs() {
+    if (!paired_) {
+      for (Hot& h : layers_) addPairs(h);
+      addWidePairs();
+      paired_ = true;
+    }
+    const auto left = [](const Hot& h) { return !h.pairs.empty(); };
+    if (std::none_of(layers_.begin(), layers_.end(), left) && wideAt_ == wides_.size()) return false;
+    for (Hot& h : layers_) {
+      h.trials.clear();
+      h.at = 0;
+      for (; h.trials.size() < kPairsAtOnce && left(h); h.pairs.pop_back())
+        h.trials.push_back(std::move(h.pairs.back()));
+    }
+    end_ = 0;
+    moveWindow();
+    return true;
+  }
+  void addPairs(Hot& h) {
+    std::vector<Trial> good;
+    for (const Trial& t : h.trials)
+      if (t.values.size() == 1 && t.gain > -0.3 * h.ms && !has(h, t)) good.push_back(t);
+    std::stable_sort(good.begin(), good.end(), [](auto& a, auto& b) { return a.gain > b.gain; });
+    for (size_t sum = 1; sum + 2 < 2 * good.size() && h.pairs.size() < kPairs; sum++)
+      for (size_t i = 0; 2 * i < sum && h.pairs.size() < kPairs; i++)
+        if (const size_t k = sum - i; k < good.size() && good[i].values[0].first != good[k].values[0].first)
+          h.pairs.push_back({{good[i].values[0], good[k].values[0]}});
+    std::reverse(h.pairs.begin(), h.pairs.end());
+  }
+  void addWidePairs() {
+    std::vector<Wide> good;
+    for (const Wide& w : wides_)
+      if (w.gain && *w.gain > -0.1) good.push_back(w);
+    std::stable_sort(good.begin(), good.end(), [](auto& a, auto& b) { return *a.gain > *b.gain; });
+    good.resize(std::min(good.size(), kWideForPairs));
+    for (size_t k = 1; k < good.size(); k++)
+      for (size_t i = 0; i < k; i++)
+        if (good[i].values[0].knob != good[k].values[0].knob)
+          wides_.push_back({{good[i].values[0], good[k].values[0]}, 0, {}});
   }
 
   static bool has(const Hot& h, const Trial& t) {
@@ -338,11 +388,16 @@ class TuneStrategy : public Strategy {
       next_.push_back(std::move(h));
     }
   }
-  void takeWide(const Assignment& a, double gain) {
-    auto it = std::find_if(wideRoute_.begin(), wideRoute_.end(), [&](auto& x) { return x.knob == a.knob; });
-    if (it != wideRoute_.end() && wideGain_[a.knob] >= gain) return;
-    put(wideRoute_, a);
-    wideGain_[a.knob] = gain;
+  void takeWide(const std::vector<Assignment>& values, double gain) {
+    auto better = [&](const Assignment& a) {
+      return std::any_of(wideRoute_.begin(), wideRoute_.end(), [&](auto& x) { return x.knob == a.knob; }) &&
+             wideGain_[a.knob] >= gain;
+    };
+    if (std::any_of(values.begin(), values.end(), better)) return;
+    for (const Assignment& a : values) {
+      put(wideRoute_, a);
+      wideGain_[a.knob] = gain;
+    }
     if (wideRoute_.size() > 1 || !found().empty()) next_.push_back(plain());
   }
 
@@ -383,7 +438,7 @@ class TuneStrategy : public Strategy {
   std::vector<Proposal> next_;
   Proposal current_;
   int phase_ = 1, asks_ = 0, nextAssembly_ = kAssembleEvery, turn_ = 0;
-  bool improved_ = false;
+  bool improved_ = false, paired_ = false;
   std::set<std::string> seen_;
 };
 

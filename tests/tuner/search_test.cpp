@@ -423,34 +423,6 @@ TEST(Search, TuneRecoversAPlantedBadDefault) {
   EXPECT_TRUE(same(s.replayed(s.tune()), s.decisions()));
 }
 
-// What timing kernels alone found comes first; a layer keeps it if its profile agrees.
-TEST(Tune, BeginsWithTimedKernelsAndKeepsWhatHelps) {
-  const World world({{"knobs", {{"-tile", "32|16|64"}, {"-unroll", "1|2"}}},
-                     {"layers",
-                      {{"conv", {{"ms", 10}, {"effects", {{"-tile=16", 0.8}, {"-unroll=2", 0.9}}}}},
-                       {"gemm", {{"ms", 5}, {"effects", {{"-tile=64", 1.3}}}}}}}});
-  const std::string timed = "-tile@conv=16 -unroll@conv=2 -tile@gemm=64 -tile@gone=16";
-  auto s = makeTuneStrategy({world.registry.get(), world.layers(""), {"-tile", "-unroll"}, timed, false});
-  auto tellOf = [&](const std::string& route) {
-    Tell t;
-    t.logRatios.assign(5, std::log(world.ms("") / world.ms(route)));
-    for (const LayerTime& l : world.layers(route)) t.layerMs[l.name] = l.ms;
-    for (const LayerTime& l : world.layers("")) t.defaultLayerMs[l.name] = l.ms;
-    return t;
-  };
-  std::optional<Ask> first = s->ask();
-  ASSERT_TRUE(first);
-  EXPECT_EQ(first->route, "-tile@conv=16 -unroll@conv=2 -tile@gemm=64");
-  s->tell(tellOf(first->route));
-  std::optional<Ask> second = s->ask();  // without what did harm
-  ASSERT_TRUE(second);
-  EXPECT_EQ(second->route, "-tile@conv=16 -unroll@conv=2");
-  s->tell(tellOf(second->route));
-  std::optional<Ask> third = s->ask();  // goes on from there
-  ASSERT_TRUE(third);
-  EXPECT_NE(third->route.find("-unroll@conv=2"), std::string::npos) << third->route;
-}
-
 TEST(Policy, WinnerIsTheHighestLowerBound) {
   const ConfirmRecord a{1, "a", 7, 2, 0.10, 0.02, 0.2, true, ""}, b{2, "b", 7, 2, 0.08, 0.05, 0.1, true, ""},
       c{3, "c", 7, 2, 0.3, 0.2, 0.4, false, "time"};

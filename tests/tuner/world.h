@@ -1,6 +1,7 @@
 #pragma once
 // A synthetic world for the tuner: knobs, layers, the effect of values on layers, planted faults. Described by JSON, so
 // that the test worker program can take it for a "model".
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -19,7 +20,7 @@ namespace rutter::tuner::test {
 class World {
  public:
   /// {"knobs": {"-a": "1|2|3"}            (the first value is the default),
-  ///  "layers": {"conv": {"ms": 4, "effects": {"-a=2": 0.8}}},
+  ///  "layers": {"conv": {"ms": 4, "effects": {"-a=2": 0.8}, "pairs": {"-a=2 -b=1": 0.9}}},
   ///  "faults": {"-a=3": "crash_build"},  "process_sigma": 0.01, "run_sigma": 0.003, "build_s": 0.1, "seed": 1}
   explicit World(const Json& j) : json(j) {
     std::vector<knobs::KnobSpec> specs;
@@ -43,10 +44,7 @@ class World {
   double ms(const std::string& text) const {
     double sum = 0;
     each(text, [&](const std::string&, const Json& layer, const std::vector<std::string>& values) {
-      double t = layer.at("ms");
-      for (const std::string& v : values)
-        if (layer.contains("effects")) t *= layer["effects"].value(v, 1.0);
-      sum += t;
+      sum += time(layer, values);
     });
     return sum;
   }
@@ -70,9 +68,7 @@ class World {
   std::vector<LayerTime> layers(const std::string& text) const {
     std::vector<LayerTime> out;
     each(text, [&](const std::string& name, const Json& layer, const std::vector<std::string>& values) {
-      LayerTime t{name, {name}, {}, layer.at("ms")};
-      for (const std::string& v : values)
-        if (layer.contains("effects")) t.ms *= layer["effects"].value(v, 1.0);
+      LayerTime t{name, {name}, {}, time(layer, values)};
       for (const knobs::KnobInfo& k : registry->knobs()) {
         bool read = false;
         if (layer.contains("effects"))
@@ -91,6 +87,18 @@ class World {
   uint64_t seed = 1;
 
  private:
+  static double time(const Json& layer, const std::vector<std::string>& values) {
+    double t = layer.at("ms");
+    for (const std::string& v : values)
+      if (layer.contains("effects")) t *= layer["effects"].value(v, 1.0);
+    if (layer.contains("pairs"))
+      for (const auto& [pair, effect] : layer["pairs"].items()) {
+        const size_t space = pair.find(' ');
+        auto has = [&](const std::string& v) { return std::find(values.begin(), values.end(), v) != values.end(); };
+        if (has(pair.substr(0, space)) && has(pair.substr(space + 1))) t *= effect.get<double>();
+      }
+    return t;
+  }
   template <typename F>
   void each(const std::string& text, F&& f) const {
     const knobs::Route r = route(text);

@@ -9,7 +9,7 @@ namespace rutter {
 
 struct Fingerprint {
   /// "cpu" (vendor and family), "features", "l1d", "l2", "l3" (bytes), "cores" (usable threads); the tuner adds
-  /// "rutter", "llvm", "model" and "shapes".
+  /// "rutter", "llvm", "model", "shapes" and "threads".
   std::map<std::string, std::string> facts;
 
   static Fingerprint ofMachine();                     ///< the first six, as they are here and now

@@ -12,6 +12,7 @@
 
 #include "api/objects.h"
 #include "base/file.h"
+#include "base/fingerprint.h"
 #include "cli/exports.h"
 #include "compiler/timing_cache.h"
 #include "knobs/route.h"
@@ -218,25 +219,33 @@ void buildFromModel(Session& s, const Options& o) {
   console.info(fmt::format("Engine saved to {}", o.model.saveEngine));
 }
 
-// The runtime compares machine and versions with the fingerprint; which shapes are run is known only here. Tuning is
-// for one set of shapes: the first profile's opt, unless told otherwise.
-void warnIfTunedForOtherShapes(const Session& s) {
+// The runtime compares machine and versions with the fingerprint; which shapes are run on how many threads is known
+// only here. Tuning is for one set of shapes: the first profile's opt, unless told otherwise.
+void warnIfTunedForSomethingElse(const Session& s) {
   const char* text = s.engine->getTuningFingerprint();
   if (!text || !*text) return;
   std::string differences, shapes;
+  auto add = [&](const std::string& name, const std::string& there, const std::string& here) {
+    if (there == here) return;
+    differences += fmt::format("{}{}: {} there, {} here", differences.empty() ? "" : "; ", name, there, here);
+  };
   const auto profiles = engineProfiles(*s.engine);
   for (const auto& [name, range] : profiles[0]) {
     const auto here = printDims(s.shapes.at(name));
-    if (s.shapes.at(name) != range.opt)
-      differences +=
-          fmt::format("{}{}: {} there, {} here", differences.empty() ? "" : "; ", name, printDims(range.opt), here);
+    add(name, printDims(range.opt), here);
     shapes += fmt::format("{}{}:{}", shapes.empty() ? "" : ",", name, here);
   }
+  const bool otherShapes = !differences.empty();
+  auto facts = Fingerprint::parse(text).facts;
+  const auto threads = std::to_string(s.runtime->getMaxThreads());
+  // Cores that are not there are the runtime's to tell.
+  if (auto it = facts.find("threads"); it != facts.end() && Fingerprint::ofMachine().facts["cores"] == facts["cores"])
+    add("threads", it->second, threads);
   if (!differences.empty())
-    s.console.warning(fmt::format(
-        "the engine was tuned for other shapes ({}): it is right for these too, but to make it fast tune it for them: "
-        "rutter --onnx=<its model> --shapes={} --tune",
-        differences, shapes));
+    s.console.warning(
+        fmt::format("the engine was tuned for {} ({}): it is right here too, but to make it fast tune it for this: "
+                    "rutter --onnx=<its model> --shapes={} --threads={} --tune",
+                    otherShapes ? "other shapes" : "another number of threads", differences, shapes, threads));
 }
 
 }  // namespace
@@ -316,7 +325,7 @@ void loadEngine(Session& s, const std::string& path, const Options& o) {
   for (const auto& t : ioTensors(*s.engine))
     if (t.input) inputs.push_back({t.name, t.dims});
   s.shapes = planRun(inputs, engineProfiles(*s.engine), o);
-  warnIfTunedForOtherShapes(s);
+  warnIfTunedForSomethingElse(s);
 }
 
 void checkTempdir(const Options& o) {

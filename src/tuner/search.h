@@ -160,6 +160,7 @@ class Search {
   const CandidateRecord& shortest(const std::string& best);
   std::optional<std::string> decisionOf(const std::string& route, const CandidateRecord& winner, double& spent);
   void buildShortened(const std::string& route, const CandidateRecord& winner);
+  bool isBuilt(const CandidateRecord& winner, const std::string& route) const;  // or failed to build
   bool usedUp() const;
   void sayUsedUp();
   bool isSaved(const std::string& hash) const;

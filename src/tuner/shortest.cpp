@@ -90,25 +90,27 @@ const CandidateRecord& Search::shortest(const std::string& best) {
   for (const auto& [route, d] : recorded_.decided)
     if (d.of == c.iter) spent += d.busySeconds;
   const double share = config_.budgetSeconds > 0 ? kShare * config_.budgetSeconds : 1e9;
-  bool all = true;  // that was to be asked has been answered
   std::optional<std::string> wanted = c.decision;
   if (c.decision.empty()) wanted = decisionOf(c.route, c, spent);  // taken over from a cache
   if (!wanted || wanted->empty()) return c;
-  const std::string route = shortened(c.route, [&](const std::string& less) {
-    if (!recorded_.decided.count(less) && spent >= share) return false;
-    const std::optional<std::string> decision = decisionOf(less, c, spent);
-    all &= decision.has_value();
-    return decision == wanted;
-  });
-  auto is = [&] { return recorded_.shortened.find(c.iter); };
-  if (all && route == c.route) return c;
-  if (all && (is() == recorded_.shortened.end() || is()->second.route != route)) buildShortened(route, c);
-  if (is() == recorded_.shortened.end() || is()->second.status != Status::kOk) return c;
-  const ShortenedRecord& s = is()->second;
-  if (all && s.route != route) return c;  // another one was not to be built now
+  bool all = true;  // that was to be asked has been answered
+  const auto look = [&](bool ask) {
+    return shortened(c.route, [&](const std::string& less) {
+      if (!recorded_.decided.count(less) && (!ask || spent >= share)) return false;
+      const std::optional<std::string> decision = decisionOf(less, c, spent);
+      all &= decision.has_value();
+      return decision == wanted;
+    });
+  };
+  const std::string route = look(true);
+  if (all && route != c.route && !isBuilt(c, route)) buildShortened(route, c);
+  // Else what an earlier session found: its answers are there, and bear it out.
+  const std::string name = all && isBuilt(c, route) ? route : look(false);
+  if (!isBuilt(c, name)) return c;
+  const ShortenedRecord& s = recorded_.shortened.at(c.iter);
   if (auto it = recorded_.candidates.find(s.route); it != recorded_.candidates.end())
     known_.try_emplace(s.route, it->second);
-  if (!known_.count(s.route) || known_.at(s.route).status != Status::kOk) return c;
+  if (s.status != Status::kOk || !known_.count(s.route) || known_.at(s.route).status != Status::kOk) return c;
   known_.at(s.route).engineHash = s.engineHash;
   append({{"type", "strategy"},
           {"name", strategy_->name()},
@@ -118,6 +120,11 @@ const CandidateRecord& Search::shortest(const std::string& best) {
           {"text",
            fmt::format("candidate {} without the assignments that decide nothing is candidate {}", s.of, s.iter)}});
   return known_.at(s.route);
+}
+
+bool Search::isBuilt(const CandidateRecord& winner, const std::string& route) const {
+  const auto it = recorded_.shortened.find(winner.iter);
+  return it != recorded_.shortened.end() && it->second.route == route;
 }
 
 }  // namespace rutter::tuner

@@ -53,6 +53,7 @@ struct HotSpace {
   std::vector<std::string> knobsRead;  ///< also by decisions about the whole model
   std::string timedRoute;              ///< what is best for each layer's kernels alone, scoped to layers; may be ""
   bool lossy = false;                  ///< the user gave an accuracy threshold
+  int threads = 0;                     ///< that the engine runs on; 0: not known
 };
 /// `--tune`: begins with what timing kernels alone found; then each engine tries another value in every hot layer at
 /// once and is judged layer by layer; what helped is put together, looked at again and kept where it helps again;

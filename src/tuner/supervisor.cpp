@@ -11,6 +11,7 @@
 #include <map>
 #include <sstream>
 
+#include "base/cpu.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
 #include "base/log.h"
@@ -114,6 +115,10 @@ class WallPacer : public Pacer {
 
 Json shapesOf(const TuneOptions& o) {
   return {{"profiles", toJson(o)["profiles"]}, {"run", o.build.runShapes}};
+}
+
+int threadsOf(const TuneOptions& o) {
+  return o.build.threads > 0 ? o.build.threads : usableThreads();
 }
 
 // What else makes another default engine of the same model.
@@ -444,7 +449,7 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
           },
           [&](const Json& c) { host.tell("tell", c); });
     if (o.search != SearchKind::kTune) return makeSpecStrategy(o.search, knobs::Expression::parse(o.expression, *own));
-    return makeTuneStrategy({own.get(), b.layers, b.knobsRead, b.timedRoute, o.accuracy.threshold > 0});
+    return makeTuneStrategy({own.get(), b.layers, b.knobsRead, b.timedRoute, o.accuracy.threshold > 0, threadsOf(o)});
   });
 }
 

@@ -5,6 +5,7 @@
 // beside each other.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "tuner/strategy.h"
 
@@ -23,11 +24,16 @@ constexpr size_t kPairs = 64, kPairsAtOnce = 16;  // of a layer: in all, and unt
 constexpr size_t kWideForPairs = 12;              // of the values for the whole model
 
 // Values worth trying, without the default. A range is sampled at its ends and on the way, in powers of four.
-std::vector<std::string> valuesOf(const KnobInfo& k, bool lossy) {
+std::vector<std::string> valuesOf(const KnobInfo& k, const HotSpace& space) {
+  const bool lossy = space.lossy;
+  // A limit that all threads respect is none.
+  const bool ofThreads = space.threads > 0 && k.name == "-threads:limit";
   std::vector<std::string> values;
   if (k.bounded()) {
     for (const std::string& v : k.values)
-      if (v != k.defaultValue && (lossy || k.numericsOf(v) != knobs::Numerics::kLossy)) values.push_back(v);
+      if (v != k.defaultValue && (lossy || k.numericsOf(v) != knobs::Numerics::kLossy) &&
+          !(ofThreads && std::atoi(v.c_str()) >= space.threads))
+        values.push_back(v);
     return values;
   }
   for (int64_t v = k.min;; v = std::min(k.max, v > 0 ? v * 4 : 1)) {
@@ -55,7 +61,7 @@ std::vector<Heat> heats(const HotSpace& space) {
   std::vector<Heat> out;
   for (const KnobInfo& k : space.registry->knobs()) {
     auto it = heat.find(k.name);
-    if (it == heat.end() || it->second <= 0 || valuesOf(k, space.lossy).empty()) continue;
+    if (it == heat.end() || it->second <= 0 || valuesOf(k, space).empty()) continue;
     out.push_back({&k, it->second});
   }
   std::stable_sort(out.begin(), out.end(), [](const Heat& a, const Heat& b) { return a.heat > b.heat; });
@@ -212,7 +218,7 @@ class TuneStrategy : public Strategy {
     for (const KnobInfo& k : space_.registry->knobs()) {
       if (!h.knobs.count(k.name) || !isLocal(k)) continue;
       std::vector<Trial> values;
-      for (std::string& v : middleOut(valuesOf(k, space_.lossy))) values.push_back({{{k.id, std::move(v)}}});
+      for (std::string& v : middleOut(valuesOf(k, space_))) values.push_back({{{k.id, std::move(v)}}});
       byKnob.emplace_back(readers.at(k.name), std::move(values));
     }
     std::stable_sort(byKnob.begin(), byKnob.end(), [](auto& a, auto& b) { return a.first < b.first; });
@@ -244,7 +250,7 @@ class TuneStrategy : public Strategy {
   // Values of knobs that shape the graph first: no single layer tries those. The first value of each before the second.
   void addWide(const KnobInfo& knob, double heat) {
     int rank = 0;
-    for (const std::string& v : valuesOf(knob, space_.lossy))
+    for (const std::string& v : valuesOf(knob, space_))
       wides_.push_back({{{knob.id, v, "", 0}}, (isLocal(knob) ? 0.3 : 1) * heat / ++rank, {}});
   }
 
@@ -453,7 +459,7 @@ std::string hotExpression(const HotSpace& space, size_t knobs) {
   for (const Heat& h : heats(space)) {
     if (knobs-- == 0) break;
     std::string values = h.knob->defaultValue;
-    for (const std::string& v : valuesOf(*h.knob, space.lossy)) values += "|" + v;
+    for (const std::string& v : valuesOf(*h.knob, space)) values += "|" + v;
     text += fmt::format("{}{}=[{}]", text.empty() ? "" : " ", h.knob->name, values);
   }
   return text;

@@ -79,7 +79,7 @@ class RecordedJournal : public testing::TestWithParam<const char*> {
     ASSERT_EQ(parsed.damaged, 0);
     ASSERT_EQ(parsed.goodBytes, text.size());
     records_ = std::move(parsed.records);
-    EXPECT_EQ(records_.at(0)["searching_algorithm"], GetParam());
+    EXPECT_EQ(records_.at(0).value("type", ""), "header");
   }
   std::vector<Json> records_;
 };
@@ -115,8 +115,22 @@ TEST_P(RecordedJournal, AnotherNumberIsAnotherDecision) {
   *number = number->get<double>() + 0.5;
   EXPECT_FALSE(test::same(again(records_), test::decisionsOf(records_)));
 }
-INSTANTIATE_TEST_SUITE_P(Journals, RecordedJournal, testing::Values("fast", "mixed", "tune"),
+INSTANTIATE_TEST_SUITE_P(Journals, RecordedJournal, testing::Values("fast", "mixed", "tune", "shortened"),
                          [](const auto& info) { return std::string(info.param); });
+
+// What parts of a winner's route decide is recorded, too: the answer that made its route as short as it is.
+TEST(Recorded, AnotherAnswerIsAnotherRoute) {
+  std::vector<Json> records = readJournal(kFolder + "shortened.journal");
+  const auto winner = std::find_if(records.begin(), records.end(), [](const Json& j) { return j["type"] == "winner"; });
+  const auto answer = std::find_if(records.begin(), records.end(), [&](const Json& j) {
+    return j["type"] == "decided" && j["build_route"] == (*winner)["build_route"];
+  });
+  ASSERT_NE(answer, records.end());
+  const std::vector<Json> then = test::decisionsOf(records);
+  EXPECT_TRUE(test::same(again(records), then));
+  (*answer)["decision"] = "something else";
+  EXPECT_FALSE(test::same(again(records), then));
+}
 
 // --tune looks into its candidates. One layer of the first one took no time at all, as far as the journal says: the
 // search wants to go on from there, where nothing was measured.

@@ -18,15 +18,15 @@ Tell tellOf(const World& world, const std::string& route) {
   return t;
 }
 
-std::unique_ptr<Strategy> strategyFor(const World& world, const std::string& timed = "") {
+std::unique_ptr<Strategy> strategyFor(const World& world, const std::string& timed = "", int threads = 0) {
   std::vector<std::string> knobs;
   for (const knobs::KnobInfo& k : world.registry->knobs()) knobs.push_back(k.name);
-  return makeTuneStrategy({world.registry.get(), world.layers(""), knobs, timed, false});
+  return makeTuneStrategy({world.registry.get(), world.layers(""), knobs, timed, false, threads});
 }
 
 // Every route that is asked for, to the end.
-std::vector<std::string> asked(const World& world) {
-  auto s = strategyFor(world);
+std::vector<std::string> asked(const World& world, int threads = 0) {
+  auto s = strategyFor(world, "", threads);
   std::vector<std::string> out;
   while (std::optional<Ask> a = s->ask()) {
     out.push_back(a->route);
@@ -86,6 +86,22 @@ TEST(Tune, TriesTwoValuesForTheWholeModelTogether) {
   const World world({{"knobs", {{"-tile", "32|16|64"}, {"-unroll", "1|2|4"}}}, {"layers", layers}});
   const auto routes = asked(world);
   EXPECT_NE(std::find(routes.begin(), routes.end(), "-tile=16 -unroll=2"), routes.end());
+}
+
+TEST(Tune, LimitsThatAllThreadsRespectAreNone) {
+  const World world(
+      {{"knobs", {{"-threads:limit", "auto|1|2|4|8"}, {"-tile", "32|16"}}},
+       {"layers", {{"conv", {{"ms", 10}, {"effects", {{"-tile=16", 0.9}, {"-threads:limit=1", 1.5}}}}}}}});
+  auto limits = [&](int threads) {
+    std::set<std::string> out;
+    for (const std::string& r : asked(world, threads))
+      for (const char* v : {"1", "2", "4", "8"})
+        if (r.find(std::string("limit@conv=") + v) != r.npos) out.insert(v);
+    return out;
+  };
+  EXPECT_EQ(limits(0), (std::set<std::string>{"1", "2", "4", "8"}));
+  EXPECT_EQ(limits(4), (std::set<std::string>{"1", "2"}));
+  EXPECT_EQ(limits(2), (std::set<std::string>{"1"}));
 }
 
 // However many values there are, it ends.

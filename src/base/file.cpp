@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -45,6 +46,26 @@ void sweep(const std::string& path) {
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) unlink(e->path().c_str());
     close(fd);
   }
+}
+
+// Where the links of a path lead: to a descriptor that is open ("/dev/stdout", "/proc/self/fd/3"), or to a file.
+struct Target {
+  std::string path;
+  int descriptor = -1;
+};
+Target follow(std::string path) {
+  char text[4096];
+  for (int hops = 0; hops < 40; hops++) {
+    for (const std::string& folder : {std::string("/proc/self/fd/"), std::string("/dev/fd/")})
+      if (path.starts_with(folder) && path.size() > folder.size() &&
+          path.find_first_not_of("0123456789", folder.size()) == path.npos)
+        return {path, std::atoi(path.c_str() + folder.size())};
+    const ssize_t n = readlink(path.c_str(), text, sizeof text);
+    if (n <= 0 || size_t(n) == sizeof text) break;
+    const std::string to(text, size_t(n));
+    path = to[0] == '/' || path.find('/') == path.npos ? to : folderOf(path) + to;
+  }
+  return {path};
 }
 
 // Not every file system can.
@@ -95,8 +116,19 @@ void failWriting(const std::string& path) {
   throw DeviceError("cannot write '{}': {}", path, std::strerror(errno));
 }
 
+bool isOpenDescriptor(const std::string& path) {
+  return follow(path).descriptor >= 0;
+}
+
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   struct stat st;
+  const Target target = follow(path_);
+  if (target.descriptor >= 0) {  // even if it is redirected to a file: others write there, too
+    fd_ = fcntl(target.descriptor, F_DUPFD_CLOEXEC, 0);
+    if (fd_ < 0) fail();
+    return;
+  }
+  path_ = target.path;
   if (stat(path_.c_str(), &st) == 0 && !S_ISREG(st.st_mode)) {
     fd_ = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
     if (fd_ < 0) fail();

@@ -11,12 +11,16 @@ std::string readWholeFile(const std::string& path);
 /// All of `bytes`, however many calls it takes; false, with errno set, if that fails.
 bool writeAll(int fd, std::string_view bytes);
 
+/// True for names of this process's open files: /dev/stdout, /dev/fd/3, links to them.
+bool isOpenDescriptor(const std::string& path);
+
 /// DeviceError (DiskFullError, if that is why) about a write that failed with errno.
 [[noreturn]] void failWriting(const std::string& path);
 
 /// A file that appears under its name only when it is whole. Until finish() it is a temporary beside it, which goes
 /// with this object and leaves what was there before as it was. Temporaries that killed processes left of the same file
-/// go, too. What is no regular file (a pipe, /dev/stdout) is written directly. DeviceError that names the file and the
+/// go, too. A link stays, and what it leads to is written. What is no regular file (a pipe), and what is open already
+/// (/dev/stdout, also if it is redirected to a file) is written directly. DeviceError that names the file and the
 /// reason (no such folder, read-only, disk full) from every call.
 class AtomicFile {
  public:

@@ -34,7 +34,7 @@ bool wellTyped(const Json& record) {
     if (auto it = record.find(whole);
         it != record.end() && !(it->is_number_integer() && std::abs(it->get<double>()) < kMost))
       return false;
-  for (const char* number : {"t", "budget"})
+  for (const char* number : {"t", "budget", "busy_s"})
     if (auto it = record.find(number); it != record.end() && !it->is_number()) return false;
   if (auto it = record.find("event"); it != record.end() && !it->is_string()) return false;
   return record.value("count", 0) >= 0;

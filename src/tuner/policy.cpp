@@ -44,7 +44,7 @@ Recorded::Recorded(const std::vector<Json>& records) {
     }
     if (type == "shortened") {
       ShortenedRecord r = shortenedFromJson(j);
-      shortened[r.of] = std::move(r);
+      if (r.status != Status::kInterrupted) shortened[r.of] = std::move(r);
     }
     if (type == "strategy" && j.value("event", "") == "finalists") finalists.push_back(j.value("count", size_t(1)));
     if (type == "strategy" && j.value("event", "") == "search_end")

@@ -39,7 +39,7 @@ const Json& ProcessRunner::about() {
       request(FrameType::kHello,
               {{"options", o_.options}, {"judge", toJson(o_.judge)}, {"folder", o_.folder}, {"oracle", o_.oracle}},
               kPrepareSeconds);
-  if (a.status == Status::kInterrupted) throw InterruptedError();
+  if (a.status == Status::kInterrupted) throw InterruptedError("the default engine");
   if (a.status != Status::kOk) throw DeviceError("building the default engine: {}", a.text);
   about_ = a.body;
   firstSize_ = about_.value("rss", int64_t(0));
@@ -117,9 +117,14 @@ BaselineRecord ProcessRunner::baseline() {
 }
 
 void ProcessRunner::measureBaseline() {
-  about();
-  Limits l{kPrepareSeconds, kPrepareSeconds, 300, 0};
-  Answer a = request(FrameType::kBuild, {{"baseline", true}, {"limits", toJson(l)}}, 3 * kPrepareSeconds);
+  const Limits l{kPrepareSeconds, kPrepareSeconds, 300, 0};
+  Answer a;
+  for (int attempt = 0; attempt < 2;
+       attempt++) {  // the default runs in a child: what kills the worker is not its doing
+    about();
+    a = request(FrameType::kBuild, {{"baseline", true}, {"limits", toJson(l)}}, 3 * kPrepareSeconds);
+    if (a.status != Status::kCrashed) break;
+  }
   if (a.status != Status::kOk) {
     baseline_ = {};
     baseline_.status = a.status;
@@ -155,21 +160,23 @@ void ProcessRunner::needBaseline() {
     return;
   }
   measureBaseline();
-  if (baseline_.status == Status::kInterrupted) throw InterruptedError();
+  if (baseline_.status == Status::kInterrupted) throw InterruptedError("the default engine");
   if (!haveBaseline_) throw UserError("the default route does not run any more: {}", baseline_.error);
 }
 
 Decision ProcessRunner::decide(const std::string& route, Purpose purpose) {
-  work_ = purpose == Purpose::kWinner ? Work::kSample : Work::kCandidate;
+  work_ = purpose == Purpose::kWinner ? Work::kWinner : Work::kCandidate;
   try {
     about();  // a worker that is replaced prepares again
   } catch (const InterruptedError&) {
-    return {Status::kInterrupted, "interrupted", "", {}};
+    return {Status::kInterrupted, "interrupted", "", {}, 0};
   }
+  SteadyClock clock;
+  const double begin = clock.now();
   Answer a = request(FrameType::kDecide, {{"route", route}}, o_.decideSeconds);
-  if (a.status != Status::kOk) return {a.status, a.text + " while deciding", "", {}};
+  if (a.status != Status::kOk) return {a.status, a.text + " while deciding", "", {}, 0};
   return {parseStatus(a.body.at("status")), a.body.at("error"), a.body.at("hash"),
-          a.body.at("knobs_read").get<std::vector<std::string>>()};
+          a.body.at("knobs_read").get<std::vector<std::string>>(), clock.now() - begin};
 }
 
 uint64_t ProcessRunner::luck(const std::string& what) const {
@@ -188,7 +195,7 @@ CandidateRecord ProcessRunner::candidate(int64_t iter, const std::string& route,
 }
 
 CandidateRecord ProcessRunner::rebuild(int64_t iter, const std::string& route) {
-  work_ = Work::kSample;
+  work_ = Work::kWinner;
   return build(iter, route, 1e9);
 }
 
@@ -239,7 +246,7 @@ void ProcessRunner::needEngine(int64_t iter, const std::string& route) {
   if (iter < 0) throw DeviceError("the default engine is gone from {}", o_.folder);
   const CandidateRecord r = build(iter, route, kNoPromise);
   std::erase(losers_, iter);
-  if (r.status == Status::kInterrupted) throw InterruptedError();
+  if (r.status == Status::kInterrupted) throw InterruptedError("an engine");
   if (r.status != Status::kOk)
     throw UserError("route '{}' was ok and is {} now: {}", route, statusName(r.status), r.error);
 }

@@ -22,7 +22,7 @@ struct RunnerOptions {
 };
 
 /// What is being done when it is asked whether to hurry.
-enum class Work { kPrepare, kCandidate, kSample, kSave };
+enum class Work { kPrepare, kCandidate, kSample, kWinner, kSave };
 
 class ProcessRunner : public Runner {
  public:

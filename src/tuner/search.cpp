@@ -12,6 +12,9 @@
 namespace rutter::tuner {
 namespace {
 
+// Largest over smallest time of the default in fresh processes that is still a quiet machine.
+constexpr double kDisturbed = 1.5;
+
 // What a decision record says, without the moment at which it was made.
 std::string contentOf(Json j) {
   j.erase("t");
@@ -147,8 +150,14 @@ void Search::record(CandidateRecord& r) {
     out << cacheLine(r, nullptr) << std::flush;
     if (!out) throw DeviceError("cannot write {}", config_.cacheFile);
   }
-  if (config_.saveAllEngines && r.status == Status::kOk)
-    runner_.save(r.iter, r.route, fmt::format("{}.iter{}", config_.saveEngine, r.iter));
+  if (config_.saveAllEngines && r.status == Status::kOk) {
+    const std::string path = fmt::format("{}.iter{}", config_.saveEngine, r.iter);
+    try {
+      runner_.save(r.iter, r.route, path);
+    } catch (const InterruptedError&) {
+      listener_.onMessage(int(Severity::kWarning), fmt::format("stopped before {} was written", path));
+    }
+  }
   listener_.onEnd(infoOf(r));
 }
 
@@ -461,7 +470,29 @@ void Search::sayUsedUp() {
 
 // A continued search finds its winner where it left it.
 bool Search::isSaved(const std::string& hash) const {
-  return runner_.hashOf(config_.saveEngine) == hash;
+  return !hash.empty() && runner_.hashOf(config_.saveEngine) == hash;  // caches of others know no hash
+}
+
+// What the best candidate lacked, for people who saw it lead.
+std::string Search::whyNone() const {
+  const auto best = std::max_element(confirmed_.begin(), confirmed_.end(), [](auto& a, auto& b) {
+    return std::pair(a.processes > 0, a.center) < std::pair(b.processes > 0, b.center);
+  });
+  if (best == confirmed_.end() || best->processes == 0) return "no candidate was confirmed as faster";
+  std::string out = fmt::format("candidate {}, the best, is {:.3f}x in {} fresh processes", best->iter,
+                                std::exp(best->center), best->processes);
+  if (std::isfinite(best->lo) && std::isfinite(best->hi) && best->lo < best->hi)
+    out += fmt::format(", {:.3f} to {:.3f}", std::exp(best->lo), std::exp(best->hi));
+  out += fmt::format(", which does not clear {:g} %", 100 * config_.minGain);
+  double least = INFINITY, most = 0;
+  for (const auto& [key, s] : recorded_.samples)
+    if (s.defaultMs > 0) least = std::min(least, s.defaultMs), most = std::max(most, s.defaultMs);
+  if (most > kDisturbed * least)
+    out += fmt::format(
+        "; the default engine alone took {:.3g} to {:.3g} ms there: the machine is disturbed, stop other programs, or "
+        "tune for fewer --threads",
+        least, most);
+  return out;
 }
 
 TuneResult Search::summary() {
@@ -496,8 +527,7 @@ TuneResult Search::summary() {
     if (r.defaultMs) r.bestMs = *r.defaultMs / r.confirmed->ratio;
   } else if (any || known_.empty()) {
     r.outcome = baseline_.status == Status::kOk ? TuneResult::Outcome::kNoImprovement : TuneResult::Outcome::kFailed;
-    r.reason =
-        baseline_.status == Status::kOk ? "no improvement found" : "the default engine failed: " + baseline_.error;
+    r.reason = baseline_.status == Status::kOk ? whyNone() : "the default engine failed: " + baseline_.error;
     r.bestMs = r.defaultMs;
   } else {
     r.outcome = TuneResult::Outcome::kFailed;

@@ -14,10 +14,10 @@
 
 namespace rutter::tuner {
 
-/// The time is up, or someone asked to stop, while something was built that cannot be done without.
+/// The time is up, or someone asked to stop, while an engine was built that cannot be done without.
 class InterruptedError : public UserError {
  public:
-  InterruptedError() : UserError("interrupted while the default engine was being built") {}
+  explicit InterruptedError(const char* engine) : UserError("interrupted while {} was being built", engine) {}
 };
 
 /// What a route decides, without emitting anything.
@@ -25,6 +25,7 @@ struct Decision {
   Status status = Status::kOk;  ///< kRejected, kCrashed or kHung if the decision itself failed
   std::string error, hash;
   std::vector<std::string> knobsRead;
+  double seconds = 0;  ///< of deciding alone
 };
 
 /// What a decision is asked for: the time for candidates ends earlier than that for the winner.
@@ -164,6 +165,7 @@ class Search {
   bool usedUp() const;
   void sayUsedUp();
   bool isSaved(const std::string& hash) const;
+  std::string whyNone() const;
   TuneResult summary();
   void progress(const char* phase);
   double processSeconds() const;

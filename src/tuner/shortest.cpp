@@ -9,8 +9,6 @@ namespace {
 
 // Of the budget, for the decisions of one winner's parts.
 constexpr double kShare = 0.02;
-// Of the budget: what is asked for later than this is asked for by --continue.
-constexpr double kLatest = 1.03;
 
 }  // namespace
 
@@ -40,11 +38,12 @@ std::string shortened(const std::string& route, const std::function<bool(const s
 std::optional<std::string> Search::decisionOf(const std::string& route, const CandidateRecord& winner, double& spent) {
   if (auto it = recorded_.decided.find(route); it != recorded_.decided.end()) return it->second.decision;
   if (!config_.shorten || config_.recordedOnly || pacer_.stopLevel() > 0) return std::nullopt;
-  if (config_.budgetSeconds > 0 && pacer_.elapsed() > kLatest * config_.budgetSeconds) return std::nullopt;
-  const double begin = pacer_.elapsed();
-  const Decision d = runner_.decide(route, Purpose::kWinner);
-  if (d.status == Status::kInterrupted) return std::nullopt;
-  DecidedRecord r{winner.iter, route, d.status == Status::kOk ? d.hash : "", pacer_.elapsed() - begin};
+  Decision d;
+  for (int attempt = 0; attempt < 2; attempt++)  // that a worker dies is most likely not the route's doing
+    if (d = runner_.decide(route, Purpose::kWinner); d.status != Status::kCrashed) break;
+  if (d.status != Status::kOk && d.status != Status::kRejected) return std::nullopt;
+  measured_ = true;
+  DecidedRecord r{winner.iter, route, d.status == Status::kOk ? d.hash : "", d.seconds};
   append(toJson(r));
   spent += r.busySeconds;
   busy_ += r.busySeconds;
@@ -56,29 +55,31 @@ void Search::buildShortened(const std::string& route, const CandidateRecord& win
   if (!config_.shorten || config_.recordedOnly || pacer_.stopLevel() > 0) return;
   if (!known_.count(route))
     if (auto it = recorded_.candidates.find(route); it != recorded_.candidates.end()) known_[route] = it->second;
-  if (!known_.count(route)) {
-    CandidateRecord r = winner;
+  const int64_t iter = known_.count(route) ? known_.at(route).iter : recorded_.nextIter;
+  const double begin = pacer_.elapsed();
+  const CandidateRecord b = runner_.rebuild(iter, route);
+  if (b.status == Status::kInterrupted) return;
+  measured_ = true;
+  if (b.status != Status::kOk) {
+    listener_.onMessage(int(Severity::kWarning),
+                        fmt::format("candidate {} decides the same by fewer assignments, '{}', but the build of those "
+                                    "is {}: the longer route stays",
+                                    winner.iter, route, statusName(b.status)));
+  } else if (!known_.count(route)) {
+    CandidateRecord r = winner;  // its numbers
     r.iter = recorded_.nextIter++;
     r.route = route;
     r.sameAs = winner.iter;
+    r.engineHash = b.engineHash;
     r.busySeconds = r.buildMs = 0;
     r.stepMs.clear();
     listener_.onBegin(r.iter, route);
     record(r);
     known_[route] = std::move(r);
   }
-  const double begin = pacer_.elapsed();
-  const CandidateRecord b = runner_.rebuild(known_.at(route).iter, route);
-  if (b.status == Status::kInterrupted) return;
-  ShortenedRecord s{winner.iter,  known_.at(route).iter,   route, b.status, b.error,
-                    b.engineHash, pacer_.elapsed() - begin};
+  ShortenedRecord s{winner.iter, iter, route, b.status, b.error, b.engineHash, pacer_.elapsed() - begin};
   append(toJson(s));
   busy_ += s.busySeconds;
-  if (s.status != Status::kOk)
-    listener_.onMessage(int(Severity::kWarning),
-                        fmt::format("candidate {} decides the same as {} by fewer assignments, and its build is {}: "
-                                    "the longer route stays",
-                                    s.iter, s.of, statusName(s.status)));
   recorded_.shortened[winner.iter] = std::move(s);
 }
 
@@ -96,7 +97,7 @@ const CandidateRecord& Search::shortest(const std::string& best) {
   bool all = true;  // that was to be asked has been answered
   const auto look = [&](bool ask) {
     return shortened(c.route, [&](const std::string& less) {
-      if (!recorded_.decided.count(less) && (!ask || spent >= share)) return false;
+      if (!recorded_.decided.count(less) && (!ask || !all || spent >= share)) return false;
       const std::optional<std::string> decision = decisionOf(less, c, spent);
       all &= decision.has_value();
       return decision == wanted;
@@ -124,7 +125,8 @@ const CandidateRecord& Search::shortest(const std::string& best) {
 
 bool Search::isBuilt(const CandidateRecord& winner, const std::string& route) const {
   const auto it = recorded_.shortened.find(winner.iter);
-  return it != recorded_.shortened.end() && it->second.route == route;
+  if (it == recorded_.shortened.end() || it->second.route != route) return false;
+  return it->second.status != Status::kOk || known_.count(route) || recorded_.candidates.count(route);
 }
 
 }  // namespace rutter::tuner

@@ -401,6 +401,8 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
             return stop > 0 || (o.budgetSeconds > 0 && elapsed() > 0.9 * o.budgetSeconds);
           case Work::kSample:
             return stop > 1 || (o.budgetSeconds > 0 && elapsed() > 1.05 * o.budgetSeconds);
+          // Has its own share of the time, which may begin when the budget ends.
+          case Work::kWinner:
           case Work::kSave:
             return stop > 1;
         }

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "tuner/cache.h"
 #include "tuner/frames.h"
@@ -63,7 +64,8 @@ void check(const TuneOptions& o) {
     if (::access(folder.c_str(), W_OK) != 0)
       throw UserError("cannot write {}: the folder {} does not exist or is not writable", path, folder.string());
   }
-  if (struct stat st; !o.saveEngine.empty() && ::stat(o.saveEngine.c_str(), &st) == 0 && !S_ISREG(st.st_mode))
+  if (struct stat st; !o.saveEngine.empty() && ::stat(o.saveEngine.c_str(), &st) == 0 &&
+                      (!S_ISREG(st.st_mode) || isOpenDescriptor(o.saveEngine)))
     throw UserError("cannot write {}: it is {}; the winner of a search is read again, so it needs a file", o.saveEngine,
                     S_ISDIR(st.st_mode) ? "a folder" : "a device or a pipe");
   checkRecordFiles(o.cacheFile);

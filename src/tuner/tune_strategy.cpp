@@ -177,7 +177,8 @@ class TuneStrategy : public Strategy {
  private:
   struct Trial {
     std::vector<std::pair<knobs::KnobId, std::string>> values;
-    double gain = 0;  // milliseconds, when it was tried last, against what its layer had then
+    double gain = 0;      // milliseconds, when it was tried last, against what its layer had then
+    bool failed = false;  // alone, on top of what was found
   };
   struct Hot {
     std::string origin;
@@ -286,6 +287,7 @@ class TuneStrategy : public Strategy {
       do moveWindow();
       while (begin_ < end_ && !trialsLeft());
       if (begin_ == end_ && !nextPairs()) return false;
+      if (begin_ == end_) return true;  // pairs for the whole model alone are left
       event("phase", fmt::format("tune: round {}, {}layers {} to {}", phase_, paired_ ? "two values together, " : "",
                                  begin_ + 1, end_));
     }
@@ -308,13 +310,17 @@ class TuneStrategy : public Strategy {
         h.trials.push_back(std::move(h.pairs.back()));
     }
     end_ = 0;
-    moveWindow();
+    do moveWindow();
+    while (begin_ < end_ && !trialsLeft());
     return true;
   }
   void addPairs(Hot& h) {
     std::vector<Trial> good;
-    for (const Trial& t : h.trials)
-      if (t.values.size() == 1 && t.gain > -0.3 * h.ms && !has(h, t)) good.push_back(t);
+    for (const Trial& t : h.trials) {
+      const bool again =  // timed alone, and tried
+          std::any_of(good.begin(), good.end(), [&](const Trial& g) { return g.values == t.values; });
+      if (t.values.size() == 1 && !t.failed && t.gain > -0.3 * h.ms && !has(h, t) && !again) good.push_back(t);
+    }
     std::stable_sort(good.begin(), good.end(), [](auto& a, auto& b) { return a.gain > b.gain; });
     for (size_t sum = 1; sum + 2 < 2 * good.size() && h.pairs.size() < kPairs; sum++)
       for (size_t i = 0; 2 * i < sum && h.pairs.size() < kPairs; i++)
@@ -383,6 +389,7 @@ class TuneStrategy : public Strategy {
   }
   // One change of many made it fail: found by halves.
   void divide(const Proposal& p) {
+    if (p.trials.size() == 1) layers_[p.trials.begin()->first].trials[p.trials.begin()->second].failed = true;
     if (p.trials.size() < 2) return;
     Proposal half[2];
     size_t n = 0;

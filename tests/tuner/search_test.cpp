@@ -87,6 +87,7 @@ TEST(Search, NothingFasterKeepsTheDefault) {
   s.config.saveEngine = "/e";
   const TuneResult r = s.run(s.spec(SearchKind::kFast, kExample));
   EXPECT_EQ(r.outcome, TuneResult::Outcome::kNoImprovement);
+  EXPECT_EQ(r.reason, "no candidate was confirmed as faster");
   EXPECT_EQ(s.runner.saved["/e"].first, -1);
   EXPECT_FALSE(r.confirmed);
 }
@@ -97,10 +98,39 @@ TEST(Search, AGainBelowTheMarginIsNotClaimed) {
   j["layers"]["l"]["effects"] = {{"-tile=16", 0.96}};
   Session s(j);
   s.config.minGain = 0.05;
-  EXPECT_EQ(s.run(s.spec(SearchKind::kFast, kExample)).outcome, TuneResult::Outcome::kNoImprovement);
+  const TuneResult r = s.run(s.spec(SearchKind::kFast, kExample));
+  EXPECT_EQ(r.outcome, TuneResult::Outcome::kNoImprovement);
+  EXPECT_NE(r.reason.find("candidate 2, the best, is 1.0"), std::string::npos) << r.reason;
+  EXPECT_NE(r.reason.find("does not clear 5 %"), std::string::npos) << r.reason;
+  EXPECT_EQ(r.reason.find("disturbed"), std::string::npos) << r.reason;
   Session t(j);
   t.config.minGain = 0.03;
   EXPECT_EQ(t.run(t.spec(SearchKind::kFast, kExample)).outcome, TuneResult::Outcome::kImproved);
+}
+
+// A cache that was taken over without its journal knows no hashes: an engine that is gone has none either.
+TEST(Search, AWinnerWithoutAHashIsWritten) {
+  Session s(exampleWorld());
+  s.config.saveEngine = "/e";
+  const TuneResult want = s.run(s.spec(SearchKind::kFast, kExample));
+  std::vector<Json> records = s.journal->records();
+  std::erase_if(records, [](const Json& j) { return j["type"] == "winner"; });
+  for (Json& j : records)
+    if (j["type"] == "candidate") j.erase("engine_hash");
+  s.journal = Journal::inMemory(records);
+  s.runner.saved.clear();
+  EXPECT_EQ(s.run(s.spec(SearchKind::kFast, kExample)).route, want.route);
+  EXPECT_EQ(s.runner.saved["/e"].second, want.route);
+}
+
+// Nobody waits for the engines of candidates after a second stop; the search ends as it would.
+TEST(Search, AnEngineThatIsNotWrittenInTimeIsSaid) {
+  Session s(exampleWorld());
+  s.config.saveEngine = "/e";
+  s.config.saveAllEngines = true;
+  s.runner.interruptedSaves = true;
+  EXPECT_EQ(s.run(s.spec(SearchKind::kFast, kExample)).outcome, TuneResult::Outcome::kImproved);
+  EXPECT_EQ(s.runner.saved.size(), 1u);
 }
 
 TEST(Search, FaultsCostOneCandidateEach) {

@@ -185,6 +185,34 @@ TEST(Shortest, AFailedBuildLeavesTheLongRoute) {
   EXPECT_EQ(s.runner.built, built) << "it is not tried for ever";
 }
 
+// A worker's death is no answer: asked once more, and again by the next session.
+TEST(Shortest, AWorkerThatDiesAnswersNothing) {
+  IdleSession s;
+  s.runner.winnerCrashes = 1;
+  EXPECT_EQ(s.run().route, "-tile=16");
+  IdleSession t;
+  t.runner.winnerCrashes = 2;
+  EXPECT_EQ(t.run().route, kLong);
+  EXPECT_EQ(t.count("decided"), 0);
+  EXPECT_EQ(t.run().route, "-tile=16");
+}
+
+// A line of the journal that is damaged is left out: what it said is made again.
+TEST(Shortest, ALostCandidateIsBuiltAgain) {
+  for (const char* type : {"candidate", "shortened", "decided"}) {
+    IdleSession s;
+    const TuneResult want = s.run();
+    std::vector<Json> records = s.journal->records();
+    const auto lost = std::find_if(records.rbegin(), records.rend(), [&](const Json& j) { return j["type"] == type; });
+    records.erase(std::next(lost).base());
+    s.journal = Journal::inMemory(records);
+    const TuneResult r = s.run();
+    EXPECT_EQ(r.route, want.route) << type;
+    EXPECT_EQ(r.winnerIter, want.winnerIter) << type;
+    EXPECT_EQ(s.runner.saved["/e"].second, want.route) << type;
+  }
+}
+
 // One answer changed: the look goes on from there.
 TEST(Shortest, RecordedAnswersDecide) {
   IdleSession s;

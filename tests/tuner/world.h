@@ -172,16 +172,18 @@ class SimRunner : public Runner {
   }
   Decision decide(const std::string& route, Purpose purpose) override {
     if (purpose == Purpose::kWinner) {
-      if (winnerDecisions == 0) return {Status::kInterrupted, "interrupted", "", {}};
+      if (winnerCrashes > 0) return winnerCrashes--, Decision{Status::kCrashed, "the worker died", "", {}, 0};
+      if (winnerDecisions == 0) return {Status::kInterrupted, "interrupted", "", {}, 0};
       winnerDecisions--;
       if (onWinnerDecision) onWinnerDecision(decidedForWinner++);
       clock.advance(winnerDecisionSeconds);
     } else if (clock.t > candidatesUntil) {
-      return {Status::kInterrupted, "interrupted", "", {}};
+      return {Status::kInterrupted, "interrupted", "", {}, 0};
     }
     clock.advance(0.005);
-    if (world.fault(route) == "rejected") return {Status::kRejected, "needs an ISA", "", {}};
-    return {Status::kOk, "", world.decision(route), {}};
+    if (world.fault(route) == "rejected") return {Status::kRejected, "needs an ISA", "", {}, 0.005};
+    return {
+        Status::kOk, "", world.decision(route), {}, 0.005 + (purpose == Purpose::kWinner ? winnerDecisionSeconds : 0)};
   }
   CandidateRecord candidate(int64_t, const std::string& route, double promise) override {
     built++;
@@ -233,6 +235,7 @@ class SimRunner : public Runner {
     return s;
   }
   std::string save(int64_t iter, const std::string& route, const std::string& path) override {
+    if (interruptedSaves && path.find(".iter") != path.npos) throw InterruptedError("an engine");
     saves++;
     saved[path] = {iter, route};
     clock.advance(0.05);
@@ -252,7 +255,9 @@ class SimRunner : public Runner {
   double winnerDecisionSeconds = 0;           ///< what each takes
   std::function<void(int)> onWinnerDecision;  ///< told the how manieth, from 0
   int decidedForWinner = 0;
-  int stopInside = 0;  ///< this build is interrupted
+  int winnerCrashes = 0;          ///< so many decisions for winners end with the worker's death
+  bool interruptedSaves = false;  ///< of engines that are not the winner's
+  int stopInside = 0;             ///< this build is interrupted
   std::map<std::string, std::pair<int64_t, std::string>> saved;
 
  private:

@@ -1,6 +1,7 @@
 // Files are read whole and written whole: whatever goes wrong, the old one stays and nothing else is left.
 #include "base/file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -115,6 +116,37 @@ TEST_F(Files, WhatFailsLeavesTheOldFile) {
     EXPECT_THAT(message<DeviceError>([&] { f.finish(); }), HasSubstr("cannot write '" + (dir / "g").string()));
   }
   EXPECT_TRUE(fs::is_directory(dir / "g" / "full"));
+  EXPECT_EQ(count(), 2u);
+}
+
+TEST_F(Files, LinksStay) {
+  const std::string file = dir / "f", link = dir / "l", chain = dir / "c";
+  writeFileAtomically(file, "old");
+  fs::create_symlink("f", link);  // relative to its folder
+  fs::create_symlink(link, chain);
+  writeFileAtomically(chain, "new");
+  EXPECT_EQ(readWholeFile(file), "new");
+  EXPECT_TRUE(fs::is_symlink(link) && fs::is_symlink(chain));
+  fs::create_symlink(dir / "none yet", dir / "d");
+  writeFileAtomically(dir / "d", "x");
+  EXPECT_EQ(readWholeFile(dir / "none yet"), "x");
+}
+
+// As /dev/stdout is where a shell redirected it to: whoever writes there goes on behind it.
+TEST_F(Files, OpenDescriptorsAreWrittenDirectly) {
+  const std::string file = dir / "f", link = dir / "out";
+  const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  ASSERT_GE(fd, 0);
+  fs::create_symlink(fmt::format("/proc/self/fd/{}", fd), link);
+  EXPECT_TRUE(isOpenDescriptor(link));
+  EXPECT_TRUE(isOpenDescriptor("/dev/stdout"));
+  EXPECT_FALSE(isOpenDescriptor(file));
+  EXPECT_TRUE(writeAll(fd, "a"));
+  writeFileAtomically(link, "b");
+  EXPECT_TRUE(writeAll(fd, "c"));
+  ::close(fd);
+  EXPECT_EQ(readWholeFile(file), "abc");
+  EXPECT_TRUE(fs::is_symlink(link));
   EXPECT_EQ(count(), 2u);
 }
 

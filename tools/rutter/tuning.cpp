@@ -216,8 +216,7 @@ std::vector<std::string> tuningSummary(const tuner::TuneResult& r, const Options
                               r.confirmed ? ratioText(*r.confirmed) : "unconfirmed", r.processes));
     out.push_back(fmt::format("Best build route: '{}' (candidate {})", r.route, r.winnerIter));
   } else if (r.outcome == Outcome::kNoImprovement) {
-    out.push_back("no improvement found: the default route stays" +
-                  (r.reason.empty() || r.reason == "no improvement found" ? "" : " (" + r.reason + ")"));
+    out.push_back("no improvement found: the default route stays" + (r.reason.empty() ? "" : " (" + r.reason + ")"));
     out.push_back(fmt::format("Best build route: '' ({:.4g} ms)", r.defaultMs.value_or(0)));
   } else {
     out.push_back("no candidate succeeded: " + r.reason);
@@ -237,7 +236,8 @@ std::vector<std::string> tuningSummary(const tuner::TuneResult& r, const Options
   out.push_back(fmt::format("Time: {:.1f} s, {:.0f} % of it building or measuring candidates", r.elapsedSeconds,
                             r.elapsedSeconds > 0 ? r.busySeconds / r.elapsedSeconds * 100 : 0));
   if (!r.enginePath.empty())
-    out.push_back(fmt::format("Engine: {}; run it: rutter --loadEngine={}", r.enginePath, shellJoin({r.enginePath})));
+    out.push_back(fmt::format("Engine: {}; run it: rutter --loadEngine={}{}", r.enginePath, shellJoin({r.enginePath}),
+                              o.inference.cpuThreads ? fmt::format(" --threads={}", o.inference.cpuThreads) : ""));
   if (!r.cachePath.empty())
     out.push_back(fmt::format("Record: {}; go on: rutter --continue --tuningCacheFile={}", r.cachePath,
                               shellJoin({r.cachePath})));

@@ -97,11 +97,15 @@ TuneResult tune(const TuneOptions& options, TuneListener& listener, const std::a
 
   sendFrame(supervisor.fd, FrameType::kHello, {{"options", toJson(options)}}, options.model.bytes);
   int told = 0;
+  bool begun = false;  // a candidate
   while (true) {
     if (const int level = stop ? stop->load() : 0; level > told) {
       told = level;
       if (level == 1)
-        listener.onMessage(int(Severity::kInfo), "stopping: the best so far is confirmed; stop again to end at once");
+        listener.onMessage(int(Severity::kInfo),
+                           begun
+                               ? "stopping: the best so far is confirmed; stop again to end at once"
+                               : "stopping: the default engine has not been measured, so there is nothing to confirm");
       sendFrame(supervisor.fd, FrameType::kStop, {{"level", level}});
     }
     Frame f;
@@ -116,6 +120,7 @@ TuneResult tune(const TuneOptions& options, TuneListener& listener, const std::a
       case Wait::kFrame:
         break;
     }
+    if (f.type == FrameType::kEvent) begun |= f.body.at("event") == "begin";
     if (f.type == FrameType::kEvent) dispatch(f.body, listener, strategy, supervisor.fd);
     if (f.type == FrameType::kError) rethrowError(f.body);
     if (f.type == FrameType::kEnd) return resultFromJson(f.body);

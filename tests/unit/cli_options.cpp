@@ -160,6 +160,9 @@ TEST(CliOptions, FlagsWithoutEffectAreSaid) {
   EXPECT_THAT(parse({"--onnx=m", "--yes"}).warnings, ElementsAre(HasSubstr("--yes" + none)));
   EXPECT_THAT(parse({"--loadEngine=e", "--isa=avx2", "--builderOptimizationLevel=3"}).warnings,
               ElementsAre(HasSubstr("--isa" + none), HasSubstr("--builderOptimizationLevel" + none)));
+  EXPECT_THAT(
+      parse({"--onnx=m", "--skipInference", "--exportTimes=t", "--dumpProfile", "--exportLayerInfo=l"}).warnings,
+      ElementsAre(HasSubstr("--exportTimes" + none), HasSubstr("--dumpProfile" + none)));
   EXPECT_THAT(parse({"--loadEngine=e", "--shapes=x:1x2"}).warnings, IsEmpty());
   EXPECT_THAT(parse({"--onnx=m", "--decomposableAttentions=a,b"}).warnings,
               ElementsAre(HasSubstr("--decomposableAttentions")));

@@ -56,6 +56,10 @@ constexpr Flag kBuildingOnly[] = {
     Flag::k_outputIOFormats,
     Flag::k_strictRoutes,
 };
+constexpr Flag kOfRuns[] = {
+    Flag::k_exportTimes, Flag::k_exportOutput, Flag::k_exportProfile,
+    Flag::k_dumpOutput,  Flag::k_dumpProfile,  Flag::k_dumpRawBindingsToFile,
+};
 constexpr Flag kWithContinue[] = {
     Flag::k_continue, Flag::k_tuningCacheFile, Flag::k_tuneBuildRoutes, Flag::k_tuneBuildRouteFile,
     Flag::k_tune,     Flag::k_tuningTimeOut,   Flag::k_force,           Flag::k_json,
@@ -153,6 +157,7 @@ void checkConflicts(const CommandLine& line, const Options& o, std::vector<std::
   checkContinue(line);
   checkTuning(line, o, warnings);
   if (line.given(Flag::k_loadEngine)) warnOfEach(kBuildingOnly, " on an engine that is built already", line, warnings);
+  if (line.given(Flag::k_skipInference)) warnOfEach(kOfRuns, " with --skipInference: nothing is run", line, warnings);
   checkTiming(line, o, warnings);
   checkAccuracy(line, o, warnings);
   const auto& m = o.model;

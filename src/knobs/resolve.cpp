@@ -85,7 +85,9 @@ std::vector<UnmatchedScope> unmatchedScopes(const Route& route, std::span<const 
   for (const auto& a : route.assignments()) {
     if (a.scope.empty()) continue;
     if (std::any_of(names.begin(), names.end(), [&](const auto& n) { return globMatch(a.scope, n); })) continue;
-    out.push_back({a, nearestNames(a.scope, names)});
+    std::vector<std::string> closest = nearestNames(a.scope, names);
+    for (std::string& n : closest) n = encodeScope(n);  // as it has to be written
+    out.push_back({a, std::move(closest)});
   }
   return out;
 }

@@ -171,9 +171,8 @@ void Engine::open(EngineImage image, const LoadOptions& options) {
       differences += (differences.empty() ? "" : "; ") + d;
     if (!differences.empty())
       logWarning(
-          "the engine was tuned on another machine or by another version ({}): it is right here too, but to make it "
-          "fast tune it here, with "
-          "rutter --tune",
+          "the engine was tuned on another machine, on other cores or by another version ({}): it is right here too, "
+          "but to make it fast tune it here: rutter --onnx=<its model> --tune",
           differences);
   }
   // Code runs (its constructors would) only when everything else has been accepted.

@@ -244,10 +244,11 @@ TEST_F(CliProgram, AnEngineTunedForOtherShapesThreadsOrAnotherMachineWarns) {
   };
   EXPECT_THAT(run(base).err, Not(HasSubstr("was tuned")));
   EXPECT_THAT(with("--shapes=x:2x3").err, HasSubstr("tuned for other shapes (x: 4x3 there, 2x3 here)"));
-  EXPECT_THAT(with("--shapes=x:2x3").err, HasSubstr("--shapes=x:2x3 --threads="));
+  EXPECT_THAT(with("--shapes=x:2x3").err,
+              HasSubstr("--minShapes=x:1x3 --optShapes=x:2x3 --maxShapes=x:8x3 --threads="));
   EXPECT_EQ(with("--shapes=x:9x3").code, 1);
   EXPECT_THAT(with("--threads=77").err, HasSubstr("tuned for another number of threads (threads: "));
-  EXPECT_THAT(with("--threads=77").err, HasSubstr("--shapes=x:4x3 --threads=77 --tune"));
+  EXPECT_THAT(with("--threads=77").err, HasSubstr("--optShapes=x:4x3 --maxShapes=x:8x3 --threads=77 --tune"));
   cpu_set_t mine;
   ASSERT_EQ(::sched_getaffinity(0, sizeof mine, &mine), 0);
   if (CPU_COUNT(&mine) < 2) GTEST_SKIP() << "one core: nothing to take away";

@@ -121,6 +121,9 @@ TEST(UnmatchedScopes, NameTheClosestLayers) {
   EXPECT_EQ(u[0].closest.front(), "conv1");
   EXPECT_EQ(describe(u[0], exampleKnobs()),
             "the scope of '-tile@conv_1=16' (column 1) matches no layer; closest: conv1, conv2 or pool");
+  // Names as a route has to write them.
+  names = {"Conv@1"};
+  EXPECT_EQ(unmatchedScopes(parse("-tile@Conv_1=16"), names)[0].closest.front(), "Conv%401");
 }
 
 }  // namespace

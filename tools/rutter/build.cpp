@@ -224,7 +224,8 @@ void buildFromModel(Session& s, const Options& o) {
 void warnIfTunedForSomethingElse(const Session& s) {
   const char* text = s.engine->getTuningFingerprint();
   if (!text || !*text) return;
-  std::string differences, shapes;
+  std::string differences, least, shapes, most;
+  bool open = false;  // the engine has a range
   auto add = [&](const std::string& name, const std::string& there, const std::string& here) {
     if (there == here) return;
     differences += fmt::format("{}{}: {} there, {} here", differences.empty() ? "" : "; ", name, there, here);
@@ -233,7 +234,9 @@ void warnIfTunedForSomethingElse(const Session& s) {
   for (const auto& [name, range] : profiles[0]) {
     const auto here = printDims(s.shapes.at(name));
     add(name, printDims(range.opt), here);
-    shapes += fmt::format("{}{}:{}", shapes.empty() ? "" : ",", name, here);
+    open |= range.min != range.max;
+    for (auto& [text, dims] : {std::pair{&least, printDims(range.min)}, {&shapes, here}, {&most, printDims(range.max)}})
+      *text += fmt::format("{}{}:{}", text->empty() ? "" : ",", name, dims);
   }
   const bool otherShapes = !differences.empty();
   auto facts = Fingerprint::parse(text).facts;
@@ -242,10 +245,12 @@ void warnIfTunedForSomethingElse(const Session& s) {
   if (auto it = facts.find("threads"); it != facts.end() && Fingerprint::ofMachine().facts["cores"] == facts["cores"])
     add("threads", it->second, threads);
   if (!differences.empty())
-    s.console.warning(
-        fmt::format("the engine was tuned for {} ({}): it is right here too, but to make it fast tune it for this: "
-                    "rutter --onnx=<its model> --shapes={} --threads={} --tune",
-                    otherShapes ? "other shapes" : "another number of threads", differences, shapes, threads));
+    s.console.warning(fmt::format(
+        "the engine was tuned for {} ({}): it is right here too, but to make it fast tune it for this: "
+        "rutter --onnx=<its model> {} --threads={} --tune",
+        otherShapes ? "other shapes" : "another number of threads", differences,
+        open ? fmt::format("--minShapes={} --optShapes={} --maxShapes={}", least, shapes, most) : "--shapes=" + shapes,
+        threads));
 }
 
 }  // namespace

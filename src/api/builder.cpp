@@ -48,7 +48,7 @@ class Builder final : public IBuilder {
         runtime_.reset(createInferRuntime(*reporter_.logger()));
       }
       if (!runtime_) throw InternalError("no runtime");
-      runtime_->setMaxThreads(threads_ > 0 ? threads_ : usableThreads());
+      runtime_->setMaxThreads(usableThreads(threads_));
       runtime_->setErrorRecorder(reporter_.recorder());
       return runtime_->deserializeEngine(bytes.data(), bytes.size());
     });

@@ -243,5 +243,8 @@ int usableThreads() {
   if (auto q = cgroupQuota()) n = std::min(n, std::max(1, int(std::ceil(*q - 1e-9))));
   return n;
 }
+int usableThreads(int asked) {
+  return asked > 0 ? asked : usableThreads();
+}
 
 }  // namespace rutter

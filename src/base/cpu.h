@@ -80,6 +80,8 @@ std::vector<int> allowedCpus();
 std::optional<double> cgroupQuota();
 /// Threads worth starting: physical cores within the affinity mask, at most the quota (rounded up), at least 1.
 int usableThreads();
+/// `asked`, or all that are usable if that is 0 or less.
+int usableThreads(int asked);
 
 namespace detail {
 /// cgroupQuota with the file system at `root` and the contents of /proc/self/cgroup given, for tests.

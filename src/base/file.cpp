@@ -120,6 +120,12 @@ bool isOpenDescriptor(const std::string& path) {
   return follow(path).descriptor >= 0;
 }
 
+const char* notAFile(const std::string& path) {
+  struct stat st;
+  if (stat(path.c_str(), &st) != 0) return "";
+  return S_ISDIR(st.st_mode) ? "a folder" : !S_ISREG(st.st_mode) || isOpenDescriptor(path) ? "a device or a pipe" : "";
+}
+
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   struct stat st;
   const Target target = follow(path_);

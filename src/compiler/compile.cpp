@@ -199,7 +199,7 @@ BuildResult buildEngine(const frontend::Model& model, const BuildOptions& o, Dec
     if (!objects.back()) missing.emplace_back(objects.size() - 1, &l);
   }
   inParallel(
-      missing.size(), o.emitThreads > 0 ? o.emitThreads : usableThreads(),
+      missing.size(), usableThreads(o.emitThreads),
       [&](size_t done) {
         if (o.progress) o.progress("Emit kernels", int(done), int(missing.size()));
       },
@@ -247,7 +247,7 @@ int64_t workspaceBytes(const BuildResult& r, int threads) {
   for (const auto& region : r.parts.plan.regions)
     for (const auto& i : region->code)
       if (const auto* l = i->action.AsLaunch()) scratch = std::max(scratch, (l->scratch + 63) / 64 * 64);
-  return r.parts.plan.arena_bytes + scratch * (threads > 0 ? threads : usableThreads());
+  return r.parts.plan.arena_bytes + scratch * usableThreads(threads);
 }
 
 }  // namespace rutter::compiler

@@ -76,7 +76,7 @@ class CpuTarget final : public codegen::Target {
     m.l1 = cpu.l1d;
     m.l2 = cpu.l2;
     m.l3 = cpu.l3;
-    m.cores = threads > 0 ? threads : usableThreads();
+    m.cores = usableThreads(threads);
     return m;
   }
   std::span<const codegen::Tactic* const> tactics() const override {

@@ -164,16 +164,14 @@ void Engine::open(EngineImage image, const LoadOptions& options) {
     references_.push_back(r ? makeReference(*r, layerName(x.layer())) : nullptr);
   }
   if (!manifest_.fingerprint.empty()) {
-    std::string differences;
     Fingerprint here = Fingerprint::ofMachine();
     here.facts["rutter"] = RUTTER_VERSION;
-    for (const std::string& d : Fingerprint::parse(manifest_.fingerprint).differences(here))
-      differences += (differences.empty() ? "" : "; ") + d;
+    const std::vector<std::string> differences = Fingerprint::parse(manifest_.fingerprint).differences(here);
     if (!differences.empty())
       logWarning(
           "the engine was tuned on another machine, on other cores or by another version ({}): it is right here too, "
           "but to make it fast tune it here: rutter --onnx=<its model> --tune",
-          differences);
+          fmt::join(differences, "; "));
   }
   // Code runs (its constructors would) only when everything else has been accepted.
   if (plan.kernels() && plan.kernels()->size()) {

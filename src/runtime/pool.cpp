@@ -71,7 +71,7 @@ FloatingPointScope::~FloatingPointScope() {
   asm volatile("fldcw %0" : : "m"(x87_));
 }
 
-Pool::Pool(const PoolOptions& o) : threads_(o.threads > 0 ? o.threads : usableThreads()), forksAtStart_(forks()) {
+Pool::Pool(const PoolOptions& o) : threads_(usableThreads(o.threads)), forksAtStart_(forks()) {
   if (threads_ > 4096) throw UserError("{} threads asked for; at most 4096", threads_);
   std::vector<int> allowed = allowedCpus();
   if (o.pin && threads_ > 1 && int(allowed.size()) >= threads_) {

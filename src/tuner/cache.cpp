@@ -1,6 +1,5 @@
 #include "tuner/cache.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -188,9 +187,9 @@ std::vector<Json> recordsOf(const Cache& cache) {
 
 void checkRecordFiles(const std::string& cacheFile) {
   for (const std::string& path : {cacheFile, cacheFile + ".journal"})
-    if (struct stat st; ::stat(path.c_str(), &st) == 0 && (!S_ISREG(st.st_mode) || isOpenDescriptor(path)))
+    if (const char* what = notAFile(path); *what)
       throw UserError("{} is {}, where the record of a search must be a file: give another --tuningCacheFile", path,
-                      S_ISDIR(st.st_mode) ? "a folder" : "a device or a pipe");
+                      what);
 }
 
 RecordSource recordSource(const std::string& cacheFile) {

@@ -188,7 +188,7 @@ class CompilerBackend : public Backend {
     stack_["shapes"] = hashBytes(Json{{"p", options.at("profiles")}, {"r", options.at("shapes")}}.dump()).hex();
     fingerprint_ = Fingerprint::ofMachine();
     for (const auto& [name, v] : stack_) fingerprint_.facts[name] = v;
-    fingerprint_.facts["threads"] = std::to_string(o_.build.threads > 0 ? o_.build.threads : usableThreads());
+    fingerprint_.facts["threads"] = std::to_string(usableThreads(o_.build.threads));
     result_.parts.fingerprint = fingerprint_.text();
     defaultLayers_ = layersOf(result_.parts.plan);
     compiler::keepDetail(result_.parts, o_.build.profilingVerbosity);

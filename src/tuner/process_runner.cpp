@@ -96,6 +96,15 @@ ProcessRunner::Answer ProcessRunner::request(FrameType type, Json body, double s
   }
 }
 
+// A worker that dies under a build is most likely not the build's doing, which runs in a child: once more.
+ProcessRunner::Answer ProcessRunner::requestBuild(const Json& task, double seconds) {
+  about();
+  Answer a = request(FrameType::kBuild, task, seconds);
+  if (a.status != Status::kCrashed) return a;
+  about();
+  return request(FrameType::kBuild, task, seconds);
+}
+
 Limits ProcessRunner::limits() const {
   Limits l;
   const double run = baseline_.ms.value_or(100) / 1000;
@@ -118,13 +127,7 @@ BaselineRecord ProcessRunner::baseline() {
 
 void ProcessRunner::measureBaseline() {
   const Limits l{kPrepareSeconds, kPrepareSeconds, 300, 0};
-  Answer a;
-  for (int attempt = 0; attempt < 2;
-       attempt++) {  // the default runs in a child: what kills the worker is not its doing
-    about();
-    a = request(FrameType::kBuild, {{"baseline", true}, {"limits", toJson(l)}}, 3 * kPrepareSeconds);
-    if (a.status != Status::kCrashed) break;
-  }
+  const Answer a = requestBuild({{"baseline", true}, {"limits", toJson(l)}}, 3 * kPrepareSeconds);
   if (a.status != Status::kOk) {
     baseline_ = {};
     baseline_.status = a.status;
@@ -211,16 +214,10 @@ CandidateRecord ProcessRunner::build(int64_t iter, const std::string& route, dou
   const Json task = {
       {"iter", iter}, {"route", route}, {"luck", luck(route)}, {"promise", promise}, {"limits", toJson(l)}};
   Answer a;
-  // A worker that dies under a candidate is most likely not the candidate's doing, which runs in a child: once more.
-  for (int attempt = 0; attempt < 2; attempt++) {
-    try {
-      about();
-    } catch (const InterruptedError&) {
-      a = {Status::kInterrupted, "interrupted", {}};
-      break;
-    }
-    a = request(FrameType::kBuild, task, l.build + l.start + 20 * l.run + 60);
-    if (a.status != Status::kCrashed) break;
+  try {
+    a = requestBuild(task, l.build + l.start + 20 * l.run + 60);
+  } catch (const InterruptedError&) {
+    a = {Status::kInterrupted, "interrupted", {}};
   }
   CandidateRecord r;
   if (a.status == Status::kOk) {
@@ -240,10 +237,13 @@ CandidateRecord ProcessRunner::build(int64_t iter, const std::string& route, dou
 }
 
 void ProcessRunner::needEngine(int64_t iter, const std::string& route) {
-  if (::access(enginePath(iter).c_str(), R_OK) == 0) return;  // no worker is needed
+  const auto isThere = [&] { return ::access(enginePath(iter).c_str(), R_OK) == 0; };
+  if (isThere()) return;  // no worker is needed
   needBaseline();
-  if (iter < 0 && ::access(enginePath(iter).c_str(), R_OK) == 0) return;
-  if (iter < 0) throw DeviceError("the default engine is gone from {}", o_.folder);
+  if (iter < 0) {
+    if (!isThere()) throw DeviceError("the default engine is gone from {}", o_.folder);
+    return;
+  }
   const CandidateRecord r = build(iter, route, kNoPromise);
   std::erase(losers_, iter);
   if (r.status == Status::kInterrupted) throw InterruptedError("an engine");

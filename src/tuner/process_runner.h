@@ -53,6 +53,7 @@ class ProcessRunner : public Runner {
     Json body;
   };
   Answer request(FrameType type, Json body, double seconds);
+  Answer requestBuild(const Json& task, double seconds);
   CandidateRecord build(int64_t iter, const std::string& route, double promise);
   bool hurried() const { return hurry_(work_); }
   void measureBaseline();

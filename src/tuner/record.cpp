@@ -35,10 +35,87 @@ template <typename T>
 Json orNull(const std::optional<T>& v) {
   return v ? Json(*v) : Json(nullptr);
 }
-void readStatus(const Json& j, Status& s) {
+void read(const Json& j, const char* key, Status& s) {
   std::string word;
-  read(j, "status", word);
+  read(j, key, word);
   if (!word.empty()) s = parseStatus(word);
+}
+
+// The keys of a record, in the order in which they are written, each with the member that it holds: one list for
+// writing and reading.
+template <typename F>
+void eachField(const SampleRecord*, F&& f) {
+  f("iter", &SampleRecord::iter);
+  f("build_route", &SampleRecord::route);
+  f("stage", &SampleRecord::stage);
+  f("index", &SampleRecord::index);
+  f("status", &SampleRecord::status);
+  f("error_message", &SampleRecord::error);
+  f("log_ratios", &SampleRecord::logRatios);
+  f("default_ms", &SampleRecord::defaultMs);
+  f("ms", &SampleRecord::ms);
+  f("busy_s", &SampleRecord::busySeconds);
+}
+template <typename F>
+void eachField(const ConfirmRecord*, F&& f) {
+  f("iter", &ConfirmRecord::iter);
+  f("build_route", &ConfirmRecord::route);
+  f("processes", &ConfirmRecord::processes);
+  f("finalists", &ConfirmRecord::finalists);
+  f("center", &ConfirmRecord::center);
+  f("lo", &ConfirmRecord::lo);
+  f("hi", &ConfirmRecord::hi);
+  f("faster", &ConfirmRecord::faster);
+  f("reason", &ConfirmRecord::reason);
+}
+template <typename F>
+void eachField(const WinnerRecord*, F&& f) {
+  f("iter", &WinnerRecord::iter);
+  f("build_route", &WinnerRecord::route);
+  f("engine_hash", &WinnerRecord::engineHash);
+  f("reason", &WinnerRecord::reason);
+  f("center", &WinnerRecord::center);
+  f("lo", &WinnerRecord::lo);
+  f("hi", &WinnerRecord::hi);
+  f("processes", &WinnerRecord::processes);
+}
+template <typename F>
+void eachField(const DecidedRecord*, F&& f) {
+  f("of", &DecidedRecord::of);
+  f("build_route", &DecidedRecord::route);
+  f("decision", &DecidedRecord::decision);
+  f("busy_s", &DecidedRecord::busySeconds);
+}
+template <typename F>
+void eachField(const ShortenedRecord*, F&& f) {
+  f("of", &ShortenedRecord::of);
+  f("iter", &ShortenedRecord::iter);
+  f("build_route", &ShortenedRecord::route);
+  f("engine_hash", &ShortenedRecord::engineHash);
+  f("status", &ShortenedRecord::status);
+  f("error_message", &ShortenedRecord::error);
+  f("busy_s", &ShortenedRecord::busySeconds);
+}
+
+template <typename T>
+Json asJson(const T& v) {
+  return v;
+}
+Json asJson(Status s) {
+  return statusName(s);
+}
+template <typename R>
+Json written(const char* type, const R& r) {
+  Json j = {{"type", type}};
+  eachField(&r, [&](const char* key, auto member) { j[key] = asJson(r.*member); });
+  return j;
+}
+
+template <typename R>
+R readAs(const Json& j) {
+  R r;
+  eachField(&r, [&](const char* key, auto member) { read(j, key, r.*member); });
+  return r;
 }
 
 }  // namespace
@@ -56,6 +133,16 @@ std::optional<std::map<std::string, double>> lossesFromJson(const Json& j) {
   for (const auto& [name, v] : j.items())
     m[name] = v.is_number() ? v.get<double>() : std::numeric_limits<double>::infinity();
   return m;
+}
+
+CandidateRecord sameEngine(const CandidateRecord& of, int64_t iter, const std::string& route) {
+  CandidateRecord r = of;
+  r.iter = iter;
+  r.route = route;
+  r.sameAs = of.iter;
+  r.busySeconds = r.buildMs = 0;
+  r.stepMs.clear();
+  return r;
 }
 
 Json toJson(const BaselineRecord& r) {
@@ -81,7 +168,7 @@ Json toJson(const BaselineRecord& r) {
 
 BaselineRecord baselineFromJson(const Json& j) {
   BaselineRecord r;
-  readStatus(j, r.status);
+  read(j, "status", r.status);
   read(j, "error_message", r.error);
   read(j, "decision", r.decision);
   read(j, "engine_hash", r.engineHash);
@@ -137,7 +224,7 @@ CandidateRecord candidateFromJson(const Json& j) {
   read(j, "iter", r.iter);
   read(j, "phase", r.phase);
   read(j, "build_route", r.route);
-  readStatus(j, r.status);
+  read(j, "status", r.status);
   read(j, "error_message", r.error);
   if (j.contains("accuracy_loss")) r.losses = lossesFromJson(j["accuracy_loss"]);
   read(j, "relative_error", r.relativeError);
@@ -159,103 +246,31 @@ CandidateRecord candidateFromJson(const Json& j) {
 }
 
 Json toJson(const SampleRecord& r) {
-  return {{"type", "samples"},         {"iter", r.iter},
-          {"build_route", r.route},    {"stage", r.stage},
-          {"index", r.index},          {"status", statusName(r.status)},
-          {"error_message", r.error},  {"log_ratios", r.logRatios},
-          {"default_ms", r.defaultMs}, {"ms", r.ms},
-          {"busy_s", r.busySeconds}};
+  return written("samples", r);
 }
-
 SampleRecord sampleFromJson(const Json& j) {
-  SampleRecord r;
-  read(j, "iter", r.iter);
-  read(j, "build_route", r.route);
-  read(j, "stage", r.stage);
-  read(j, "index", r.index);
-  readStatus(j, r.status);
-  read(j, "error_message", r.error);
-  read(j, "log_ratios", r.logRatios);
-  read(j, "default_ms", r.defaultMs);
-  read(j, "ms", r.ms);
-  read(j, "busy_s", r.busySeconds);
-  return r;
+  return readAs<SampleRecord>(j);
 }
-
 Json toJson(const ConfirmRecord& r) {
-  return {{"type", "confirm"},
-          {"iter", r.iter},
-          {"build_route", r.route},
-          {"processes", r.processes},
-          {"finalists", r.finalists},
-          {"center", r.center},
-          {"lo", r.lo},
-          {"hi", r.hi},
-          {"faster", r.faster},
-          {"reason", r.reason}};
+  return written("confirm", r);
 }
-
 ConfirmRecord confirmFromJson(const Json& j) {
-  ConfirmRecord r;
-  read(j, "iter", r.iter);
-  read(j, "build_route", r.route);
-  read(j, "processes", r.processes);
-  read(j, "finalists", r.finalists);
-  read(j, "center", r.center);
-  read(j, "lo", r.lo);
-  read(j, "hi", r.hi);
-  read(j, "faster", r.faster);
-  read(j, "reason", r.reason);
-  return r;
+  return readAs<ConfirmRecord>(j);
 }
-
 Json toJson(const WinnerRecord& r) {
-  return {{"type", "winner"},
-          {"iter", r.iter},
-          {"build_route", r.route},
-          {"engine_hash", r.engineHash},
-          {"reason", r.reason},
-          {"center", r.center},
-          {"lo", r.lo},
-          {"hi", r.hi},
-          {"processes", r.processes}};
+  return written("winner", r);
 }
-
 Json toJson(const DecidedRecord& r) {
-  return {
-      {"type", "decided"}, {"of", r.of}, {"build_route", r.route}, {"decision", r.decision}, {"busy_s", r.busySeconds}};
+  return written("decided", r);
 }
-
 DecidedRecord decidedFromJson(const Json& j) {
-  DecidedRecord r;
-  read(j, "of", r.of);
-  read(j, "build_route", r.route);
-  read(j, "decision", r.decision);
-  read(j, "busy_s", r.busySeconds);
-  return r;
+  return readAs<DecidedRecord>(j);
 }
-
 Json toJson(const ShortenedRecord& r) {
-  return {{"type", "shortened"},
-          {"of", r.of},
-          {"iter", r.iter},
-          {"build_route", r.route},
-          {"engine_hash", r.engineHash},
-          {"status", statusName(r.status)},
-          {"error_message", r.error},
-          {"busy_s", r.busySeconds}};
+  return written("shortened", r);
 }
-
 ShortenedRecord shortenedFromJson(const Json& j) {
-  ShortenedRecord r;
-  read(j, "of", r.of);
-  read(j, "iter", r.iter);
-  read(j, "build_route", r.route);
-  read(j, "engine_hash", r.engineHash);
-  readStatus(j, r.status);
-  read(j, "error_message", r.error);
-  read(j, "busy_s", r.busySeconds);
-  return r;
+  return readAs<ShortenedRecord>(j);
 }
 
 std::optional<Ratio> rankingOf(const std::vector<double>& logRatios) {

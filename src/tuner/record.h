@@ -105,6 +105,9 @@ struct ShortenedRecord {
   double busySeconds = 0;
 };
 
+/// Another route to the engine of `of`: with its numbers, but for what building and measuring it cost.
+CandidateRecord sameEngine(const CandidateRecord& of, int64_t iter, const std::string& route);
+
 Json toJson(const BaselineRecord& r);
 Json toJson(const CandidateRecord& r);
 Json toJson(const SampleRecord& r);

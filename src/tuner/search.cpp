@@ -168,7 +168,7 @@ void Search::finish(CandidateRecord r, bool fresh) {
     recorded_.interrupted[r.route] = r.iter;
     return;
   }
-  if (!r.decision.empty() && !r.sameAs) byDecision_.try_emplace(r.decision, r.iter, r.route);
+  if (!r.decision.empty() && !r.sameAs) byDecision_.try_emplace(r.decision, r.route);
   Tell t{r.status, r.logRatios, r.layerMs, r.defaultLayerMs, r.error, r.ms};
   known_[r.route] = std::move(r);
   tell(t);
@@ -217,12 +217,7 @@ void Search::oneCandidate(const Ask& ask) {
     r.engineHash = baseline_.engineHash;
     if (r.status == Status::kOk) r.logRatios = {0};
   } else if (auto same = byDecision_.find(d.hash); config_.dedupe && same != byDecision_.end()) {
-    const int64_t iter = r.iter;
-    r = known_.at(same->second.second);
-    r.iter = iter;
-    r.sameAs = same->second.first;
-    r.busySeconds = r.buildMs = 0;
-    r.stepMs.clear();
+    r = sameEngine(known_.at(same->second), r.iter, ask.route);
   } else {
     const int64_t iter = r.iter;
     r = runner_.candidate(iter, ask.route, ask.promise);
@@ -551,7 +546,7 @@ TuneResult Search::run(const std::function<std::unique_ptr<Strategy>(const Basel
   // Routes of an earlier expression stay in the race when a search is extended.
   if (config_.epoch > 0)
     for (const auto& [route, c] : recorded_.candidates) {
-      if (!c.decision.empty() && !c.sameAs) byDecision_.try_emplace(c.decision, c.iter, c.route);
+      if (!c.decision.empty() && !c.sameAs) byDecision_.try_emplace(c.decision, c.route);
       known_[route] = c;
     }
   while (true) {

@@ -161,7 +161,8 @@ class Search {
   const CandidateRecord& shortest(const std::string& best);
   std::optional<std::string> decisionOf(const std::string& route, const CandidateRecord& winner, double& spent);
   void buildShortened(const std::string& route, const CandidateRecord& winner);
-  bool isBuilt(const CandidateRecord& winner, const std::string& route) const;  // or failed to build
+  bool isBuilt(const CandidateRecord& winner, const std::string& route);  // or failed to build
+  CandidateRecord* find(const std::string& route);
   bool usedUp() const;
   void sayUsedUp();
   bool isSaved(const std::string& hash) const;
@@ -182,11 +183,11 @@ class Search {
   Recorded recorded_;
   std::unique_ptr<Strategy> strategy_;
   BaselineRecord baseline_;
-  std::map<std::string, CandidateRecord> known_;                       // every candidate of the search, by route
-  std::map<std::string, std::vector<double>> processes_;               // route -> log ratios of fresh ranking processes
-  std::map<std::string, std::pair<int64_t, std::string>> byDecision_;  // decision -> iter, route
-  std::set<std::string> written_;                                      // decisions that the journal holds, as text
-  std::set<std::string> bad_;                                          // finalists that failed in a fresh process
+  std::map<std::string, CandidateRecord> known_;          // every candidate of the search, by route
+  std::map<std::string, std::vector<double>> processes_;  // route -> log ratios of fresh ranking processes
+  std::map<std::string, std::string> byDecision_;         // decision -> route
+  std::set<std::string> written_;                         // decisions that the journal holds, as text
+  std::set<std::string> bad_;                             // finalists that failed in a fresh process
   std::vector<ConfirmRecord> confirmed_;
   std::optional<WinnerRecord> winner_;
   std::optional<Ask> pending_;

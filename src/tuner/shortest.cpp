@@ -53,9 +53,8 @@ std::optional<std::string> Search::decisionOf(const std::string& route, const Ca
 // Built, since an engine file holds its route; if now is not the time for it, --continue does it.
 void Search::buildShortened(const std::string& route, const CandidateRecord& winner) {
   if (!config_.shorten || config_.recordedOnly || pacer_.stopLevel() > 0) return;
-  if (!known_.count(route))
-    if (auto it = recorded_.candidates.find(route); it != recorded_.candidates.end()) known_[route] = it->second;
-  const int64_t iter = known_.count(route) ? known_.at(route).iter : recorded_.nextIter;
+  const CandidateRecord* known = find(route);
+  const int64_t iter = known ? known->iter : recorded_.nextIter;
   const double begin = pacer_.elapsed();
   const CandidateRecord b = runner_.rebuild(iter, route);
   if (b.status == Status::kInterrupted) return;
@@ -65,14 +64,9 @@ void Search::buildShortened(const std::string& route, const CandidateRecord& win
                         fmt::format("candidate {} decides the same by fewer assignments, '{}', but the build of those "
                                     "is {}: the longer route stays",
                                     winner.iter, route, statusName(b.status)));
-  } else if (!known_.count(route)) {
-    CandidateRecord r = winner;  // its numbers
-    r.iter = recorded_.nextIter++;
-    r.route = route;
-    r.sameAs = winner.iter;
+  } else if (!known) {
+    CandidateRecord r = sameEngine(winner, recorded_.nextIter++, route);
     r.engineHash = b.engineHash;
-    r.busySeconds = r.buildMs = 0;
-    r.stepMs.clear();
     listener_.onBegin(r.iter, route);
     record(r);
     known_[route] = std::move(r);
@@ -109,10 +103,9 @@ const CandidateRecord& Search::shortest(const std::string& best) {
   const std::string name = all && isBuilt(c, route) ? route : look(false);
   if (!isBuilt(c, name)) return c;
   const ShortenedRecord& s = recorded_.shortened.at(c.iter);
-  if (auto it = recorded_.candidates.find(s.route); it != recorded_.candidates.end())
-    known_.try_emplace(s.route, it->second);
-  if (s.status != Status::kOk || !known_.count(s.route) || known_.at(s.route).status != Status::kOk) return c;
-  known_.at(s.route).engineHash = s.engineHash;
+  CandidateRecord* named = find(s.route);
+  if (s.status != Status::kOk || named->status != Status::kOk) return c;
+  named->engineHash = s.engineHash;
   append({{"type", "strategy"},
           {"name", strategy_->name()},
           {"event", "shorter"},
@@ -120,13 +113,21 @@ const CandidateRecord& Search::shortest(const std::string& best) {
           {"of", s.of},
           {"text",
            fmt::format("candidate {} without the assignments that decide nothing is candidate {}", s.of, s.iter)}});
-  return known_.at(s.route);
+  return *named;
 }
 
-bool Search::isBuilt(const CandidateRecord& winner, const std::string& route) const {
+// A candidate of this search or of the record, which is taken over; none if there is none.
+CandidateRecord* Search::find(const std::string& route) {
+  if (auto it = recorded_.candidates.find(route); it != recorded_.candidates.end())
+    return &known_.try_emplace(route, it->second).first->second;
+  const auto it = known_.find(route);
+  return it == known_.end() ? nullptr : &it->second;
+}
+
+bool Search::isBuilt(const CandidateRecord& winner, const std::string& route) {
   const auto it = recorded_.shortened.find(winner.iter);
   if (it == recorded_.shortened.end() || it->second.route != route) return false;
-  return it->second.status != Status::kOk || known_.count(route) || recorded_.candidates.count(route);
+  return it->second.status != Status::kOk || find(route);
 }
 
 }  // namespace rutter::tuner

@@ -117,10 +117,6 @@ Json shapesOf(const TuneOptions& o) {
   return {{"profiles", toJson(o)["profiles"]}, {"run", o.build.runShapes}};
 }
 
-int threadsOf(const TuneOptions& o) {
-  return o.build.threads > 0 ? o.build.threads : usableThreads();
-}
-
 // What else makes another default engine of the same model.
 Json buildOf(const TuneOptions& o) {
   const int level = std::min(o.build.builderOptimizationLevel, 5);
@@ -451,7 +447,8 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
           },
           [&](const Json& c) { host.tell("tell", c); });
     if (o.search != SearchKind::kTune) return makeSpecStrategy(o.search, knobs::Expression::parse(o.expression, *own));
-    return makeTuneStrategy({own.get(), b.layers, b.knobsRead, b.timedRoute, o.accuracy.threshold > 0, threadsOf(o)});
+    return makeTuneStrategy(
+        {own.get(), b.layers, b.knobsRead, b.timedRoute, o.accuracy.threshold > 0, usableThreads(o.build.threads)});
   });
 }
 

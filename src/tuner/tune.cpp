@@ -2,7 +2,6 @@
 #include "tuner/tune.h"
 
 #include <signal.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,10 +63,9 @@ void check(const TuneOptions& o) {
     if (::access(folder.c_str(), W_OK) != 0)
       throw UserError("cannot write {}: the folder {} does not exist or is not writable", path, folder.string());
   }
-  if (struct stat st; !o.saveEngine.empty() && ::stat(o.saveEngine.c_str(), &st) == 0 &&
-                      (!S_ISREG(st.st_mode) || isOpenDescriptor(o.saveEngine)))
+  if (const char* what = notAFile(o.saveEngine); *what)
     throw UserError("cannot write {}: it is {}; the winner of a search is read again, so it needs a file", o.saveEngine,
-                    S_ISDIR(st.st_mode) ? "a folder" : "a device or a pipe");
+                    what);
   checkRecordFiles(o.cacheFile);
 }
 
@@ -120,8 +118,10 @@ TuneResult tune(const TuneOptions& options, TuneListener& listener, const std::a
       case Wait::kFrame:
         break;
     }
-    if (f.type == FrameType::kEvent) begun |= f.body.at("event") == "begin";
-    if (f.type == FrameType::kEvent) dispatch(f.body, listener, strategy, supervisor.fd);
+    if (f.type == FrameType::kEvent) {
+      begun |= f.body.at("event") == "begin";
+      dispatch(f.body, listener, strategy, supervisor.fd);
+    }
     if (f.type == FrameType::kError) rethrowError(f.body);
     if (f.type == FrameType::kEnd) return resultFromJson(f.body);
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 
 #include "tuner/strategy.h"
 
@@ -25,20 +26,19 @@ constexpr size_t kWideForPairs = 12;              // of the values for the whole
 
 // Values worth trying, without the default. A range is sampled at its ends and on the way, in powers of four.
 std::vector<std::string> valuesOf(const KnobInfo& k, const HotSpace& space) {
-  const bool lossy = space.lossy;
   // A limit that all threads respect is none.
   const bool ofThreads = space.threads > 0 && k.name == "-threads:limit";
+  const auto isWorth = [&](const std::string& v) {
+    return v != k.defaultValue && (space.lossy || k.numericsOf(v) != knobs::Numerics::kLossy) &&
+           !(ofThreads && std::atoi(v.c_str()) >= space.threads);
+  };
   std::vector<std::string> values;
   if (k.bounded()) {
-    for (const std::string& v : k.values)
-      if (v != k.defaultValue && (lossy || k.numericsOf(v) != knobs::Numerics::kLossy) &&
-          !(ofThreads && std::atoi(v.c_str()) >= space.threads))
-        values.push_back(v);
+    std::copy_if(k.values.begin(), k.values.end(), std::back_inserter(values), isWorth);
     return values;
   }
   for (int64_t v = k.min;; v = std::min(k.max, v > 0 ? v * 4 : 1)) {
-    const std::string text = std::to_string(v);
-    if (text != k.defaultValue && (lossy || k.numericsOf(text) != knobs::Numerics::kLossy)) values.push_back(text);
+    if (const std::string text = std::to_string(v); isWorth(text)) values.push_back(text);
     if (v >= k.max || values.size() >= 6) break;
   }
   return values;
@@ -269,6 +269,11 @@ class TuneStrategy : public Strategy {
            (end_ == begin_ || begin_ > 0 || share < kWindowShare * total_))
       share += layers_[end_++].ms;
   }
+  // … that have a value left; none: the window is empty.
+  void nextWindow() {
+    do moveWindow();
+    while (begin_ < end_ && !trialsLeft());
+  }
   bool nextRound() {
     assemble();
     if (!next_.empty()) return true;
@@ -284,8 +289,7 @@ class TuneStrategy : public Strategy {
       }
       event("phase", fmt::format("tune: round {}, from what was found so far", phase_));
     } else {
-      do moveWindow();
-      while (begin_ < end_ && !trialsLeft());
+      nextWindow();
       if (begin_ == end_ && !nextPairs()) return false;
       if (begin_ == end_) return true;  // pairs for the whole model alone are left
       event("phase", fmt::format("tune: round {}, {}layers {} to {}", phase_, paired_ ? "two values together, " : "",
@@ -310,8 +314,7 @@ class TuneStrategy : public Strategy {
         h.trials.push_back(std::move(h.pairs.back()));
     }
     end_ = 0;
-    do moveWindow();
-    while (begin_ < end_ && !trialsLeft());
+    nextWindow();
     return true;
   }
   void addPairs(Hot& h) {

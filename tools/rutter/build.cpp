@@ -224,19 +224,19 @@ void buildFromModel(Session& s, const Options& o) {
 void warnIfTunedForSomethingElse(const Session& s) {
   const char* text = s.engine->getTuningFingerprint();
   if (!text || !*text) return;
-  std::string differences, least, shapes, most;
+  std::vector<std::string> differences, least, shapes, most;
   bool open = false;  // the engine has a range
   auto add = [&](const std::string& name, const std::string& there, const std::string& here) {
-    if (there == here) return;
-    differences += fmt::format("{}{}: {} there, {} here", differences.empty() ? "" : "; ", name, there, here);
+    if (there != here) differences.push_back(fmt::format("{}: {} there, {} here", name, there, here));
   };
   const auto profiles = engineProfiles(*s.engine);
   for (const auto& [name, range] : profiles[0]) {
     const auto here = printDims(s.shapes.at(name));
     add(name, printDims(range.opt), here);
     open |= range.min != range.max;
-    for (auto& [text, dims] : {std::pair{&least, printDims(range.min)}, {&shapes, here}, {&most, printDims(range.max)}})
-      *text += fmt::format("{}{}:{}", text->empty() ? "" : ",", name, dims);
+    least.push_back(fmt::format("{}:{}", name, printDims(range.min)));
+    shapes.push_back(fmt::format("{}:{}", name, here));
+    most.push_back(fmt::format("{}:{}", name, printDims(range.max)));
   }
   const bool otherShapes = !differences.empty();
   auto facts = Fingerprint::parse(text).facts;
@@ -244,13 +244,16 @@ void warnIfTunedForSomethingElse(const Session& s) {
   // Cores that are not there are the runtime's to tell.
   if (auto it = facts.find("threads"); it != facts.end() && Fingerprint::ofMachine().facts["cores"] == facts["cores"])
     add("threads", it->second, threads);
-  if (!differences.empty())
-    s.console.warning(fmt::format(
-        "the engine was tuned for {} ({}): it is right here too, but to make it fast tune it for this: "
-        "rutter --onnx=<its model> {} --threads={} --tune",
-        otherShapes ? "other shapes" : "another number of threads", differences,
-        open ? fmt::format("--minShapes={} --optShapes={} --maxShapes={}", least, shapes, most) : "--shapes=" + shapes,
-        threads));
+  if (differences.empty()) return;
+  const std::string run = fmt::format("{}", fmt::join(shapes, ","));
+  s.console.warning(
+      fmt::format("the engine was tuned for {} ({}): it is right here too, but to make it fast tune it for this: "
+                  "rutter --onnx=<its model> {} --threads={} --tune",
+                  otherShapes ? "other shapes" : "another number of threads", fmt::join(differences, "; "),
+                  open ? fmt::format("--minShapes={} --optShapes={} --maxShapes={}", fmt::join(least, ","), run,
+                                     fmt::join(most, ","))
+                       : "--shapes=" + run,
+                  threads));
 }
 
 }  // namespace

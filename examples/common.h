@@ -61,6 +61,7 @@ inline std::size_t bytesOf(const rutter::Dims& dims, rutter::DataType type) {
 class Buffers {
  public:
   Buffers(const rutter::IEngine& engine, rutter::IExecutionContext& context) : engine_(engine) {
+    require(context.allInputDimensionsSpecified(), "finding the shapes of all inputs (give NAME:1x3x320x320, say)");
     for (int i = 0; i < engine.getNbIOTensors(); i++) {
       const char* name = engine.getIOTensorName(i);
       const auto type = engine.getTensorDataType(name);

@@ -120,6 +120,10 @@ bool isOpenDescriptor(const std::string& path) {
   return follow(path).descriptor >= 0;
 }
 
+std::string behindLinks(const std::string& path) {
+  return follow(path).path;
+}
+
 const char* notAFile(const std::string& path) {
   struct stat st;
   if (stat(path.c_str(), &st) != 0) return "";

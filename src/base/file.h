@@ -14,6 +14,9 @@ bool writeAll(int fd, std::string_view bytes);
 /// True for names of this process's open files: /dev/stdout, /dev/fd/3, links to them.
 bool isOpenDescriptor(const std::string& path);
 
+/// Where the links of a path lead: what AtomicFile replaces, whose folder must be writable.
+std::string behindLinks(const std::string& path);
+
 /// What stands at a path where a file is to be written and read again: "a folder", "a device or a pipe"; "" if nothing
 /// or a file does.
 const char* notAFile(const std::string& path);

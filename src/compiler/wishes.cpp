@@ -76,9 +76,12 @@ std::vector<std::string> lostWishes(const knobs::Route& route, const std::vector
     else if (a.scope.empty())
       lost.push_back(
           fmt::format("no layer of this model reads {}: the assignment has no effect", route.registry()[a.knob].name));
-    else
-      lost.push_back(fmt::format("{} has no effect: no layer in its scope reads {}, or another assignment comes first",
-                                 text, route.registry()[a.knob].name));
+    else {
+      const auto& all = route.assignments();
+      const bool rival = std::any_of(all.begin(), all.end(), [&](auto& o) { return &o != &a && o.knob == a.knob; });
+      lost.push_back(fmt::format("{} has no effect: no layer in its scope reads {}{}", text,
+                                 route.registry()[a.knob].name, rival ? ", or another assignment comes first" : ""));
+    }
   }
   return lost;
 }

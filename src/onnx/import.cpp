@@ -32,7 +32,7 @@ Model import(std::string_view bytes, std::shared_ptr<const void> owner, const st
   try {
     m.graph = buildGraph(view, tensors);
   } catch (const protozero::exception& e) {  // types and typed elements are decoded late
-    throw UserError("a damaged ONNX model: {}", e.what());
+    throw UserError("a damaged ONNX model: types or tensors in it cannot be decoded ({})", e.what());
   }
   m.hash = hashOf(bytes, tensors);
   m.irVersion = view.irVersion;

@@ -305,7 +305,7 @@ ModelView parseModel(std::string_view bytes) {
   } catch (const protozero::end_of_buffer_exception&) {
     throw UserError("not an ONNX model, or one cut short: a field runs past the end of its {} bytes", bytes.size());
   } catch (const protozero::exception& e) {
-    throw UserError("not an ONNX model, or a damaged one: {}", e.what());
+    throw UserError("not an ONNX model, or a damaged one: its bytes are no protocol buffer ({})", e.what());
   }
   if (!m.graph) throw UserError("not an ONNX model: it holds no graph");
   if (m.irVersion < 3 || m.irVersion > newestIrVersion())

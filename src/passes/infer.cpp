@@ -28,6 +28,9 @@ class Specialiser {
  public:
   Specialiser(ir::Graph& g, const Profile& p) : graph_(g), profile_(p) {}
 
+  /// Inputs and axes that are open in the model and fixed by the profile.
+  const std::set<std::pair<std::string, size_t>>& fixed() const { return fixed_; }
+
   void run() {
     for (const auto& [name, range] : profile_) {
       auto it = std::find_if(graph_.top().inputs.begin(), graph_.top().inputs.end(),
@@ -52,6 +55,7 @@ class Specialiser {
                         v->name);
       for (size_t i = 0; i < v->type.rank(); i++) {
         ir::Dim& d = v->type.dims[i];
+        if (!d.isConstant() && d.substitute(substitution).isConstant()) fixed_.emplace(v->name, i);
         d = d.substitute(substitution);
         std::vector<std::string> symbols;
         d.collectSymbols(symbols);
@@ -130,6 +134,7 @@ class Specialiser {
   ir::Graph& graph_;
   const Profile& profile_;
   std::map<std::string, Bound> bounds_;
+  std::set<std::pair<std::string, size_t>> fixed_;
 };
 
 void inferRegion(ir::Graph& g, ir::Region& r) {
@@ -143,6 +148,33 @@ void inferRegion(ir::Graph& g, ir::Region& r) {
         }
     ops::inferNode(g, *n);
   }
+}
+
+// Shapes near the profile's, which do not fit the model. Networks that halve their extents and join the halves again
+// want multiples of a power of two; the first axis is the batch, as a rule, and stays.
+std::string shapesThatFit(const ir::Graph& wrong, const std::set<std::pair<std::string, size_t>>& axes) {
+  for (int64_t multiple = 2; multiple <= 256; multiple *= 2) {
+    const auto g = wrong.clone();
+    std::string text;
+    bool changed = false;
+    for (ir::Value* v : g->top().inputs) {
+      for (size_t i = 1; i < v->type.rank(); i++) {
+        ir::Dim& d = v->type.dims[i];
+        if (!axes.count({v->name, i}) || !d.isConstant() || d.value() % multiple == 0) continue;
+        d = (d.value() + multiple - 1) / multiple * multiple;
+        changed = true;
+      }
+      text += fmt::format("{}{}:{}", text.empty() ? "" : ",", v->name,
+                          fmt::join(ir::constants(v->type.dims).value_or(std::vector<int64_t>{}), "x"));
+    }
+    if (!changed || !g->symbols.empty()) continue;
+    try {
+      inferTypes(*g);
+      return text;
+    } catch (const UserError&) {  // nor do these
+    }
+  }
+  return "";
 }
 
 // Something must write every output: one that is a constant of the model gets a copy.
@@ -165,9 +197,16 @@ void makeOutputs(ir::Graph& g) {
 }  // namespace
 
 void specialise(ir::Graph& g, const Profile& profile) {
-  Specialiser(g, profile).run();
+  Specialiser specialiser(g, profile);
+  specialiser.run();
   makeOutputs(g);
-  inferTypes(g);
+  try {
+    inferTypes(g);
+  } catch (const UserError& e) {
+    if (const std::string fit = shapesThatFit(g, specialiser.fixed()); !fit.empty())
+      throw UserError("{}; {} would fit", e.what(), fit);
+    throw;
+  }
 }
 
 void inferTypes(ir::Graph& g) {

@@ -72,6 +72,35 @@ int Context::unspecifiedInputs() const {
   return int(std::count(specified_.begin(), specified_.end(), false));
 }
 
+// Networks that halve their extents and join the halves again want multiples of a power of two. The first axis is the
+// batch, as a rule: it is left alone if it can be.
+std::string Context::shapesThatFit() const {
+  const fb::Plan& plan = engine_->plan();
+  std::vector<int64_t> dims, values(values_.size());
+  for (const uint32_t first : {1u, 0u})
+    for (int64_t multiple = 2; multiple <= 256; multiple *= 2) {
+      dims = inputDims_;
+      bool fits = true;
+      std::string text;
+      for (int i = 0; i < engine_->inputs(); i++) {
+        const fb::IoTensor& t = engine_->io(i);
+        const auto min = engine_->profileShape(i, profile_, 0), max = engine_->profileShape(i, profile_, 2);
+        const auto own = std::span(dims).subspan(size_t(firstDim_[size_t(i)]), count(t.dims()));
+        for (size_t a = first; a < own.size(); a++)
+          if (min[a] != max[a]) own[a] = (own[a] + multiple - 1) / multiple * multiple;
+        for (size_t a = 0; a < own.size(); a++) fits &= own[a] <= max[a];
+        text += fmt::format("{}{}:{}", i ? "," : "", t.name()->c_str(), fmt::join(own, "x"));
+      }
+      if (!fits) continue;
+      evaluateExprs(plan, dims, values);
+      for (int i = 0; i < engine_->inputs(); i++)
+        for (uint32_t a = 0; a < count(engine_->io(i).dims()); a++)
+          fits &= values[size_t(engine_->io(i).dims()->Get(a))] == dims[size_t(firstDim_[size_t(i)]) + a];
+      if (fits && failedCheck(plan, values) < 0) return text;
+    }
+  return "";
+}
+
 void Context::resolve() {
   if (resolved_) return;
   const fb::Plan& plan = engine_->plan();
@@ -92,8 +121,10 @@ void Context::resolve() {
     const char* op = k.kind() == fb::CheckKind::Equal       ? "equal to"
                      : k.kind() == fb::CheckKind::Divisible ? "divisible by"
                                                             : "at least";
-    throw UserError("the input shapes do not fit the model: {}: {} must be {} {}",
-                    k.message() ? k.message()->c_str() : "a condition", a, op, b);
+    const std::string fit = shapesThatFit();
+    throw UserError("the input shapes do not fit the model: {}: {} must be {} {}{}",
+                    k.message() ? k.message()->c_str() : "a condition", a, op, b,
+                    fit.empty() ? "" : "; " + fit + " would fit");
   }
   if (std::string why = checkSizes(plan, values_, plan.arena_bytes()); !why.empty())
     throw UserError("engine has a broken plan: {} for these input shapes", why);

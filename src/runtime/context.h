@@ -94,6 +94,7 @@ class Context {
     const ReferenceNode* node = nullptr;
   };
   void bind();
+  std::string shapesThatFit() const;  // near those that were set; "": none were found
   void execute(const Step& s);
   void runReference(const Step& s);
   int64_t scratchStart() const { return (arenaUse_ + 63) / 64 * 64; }

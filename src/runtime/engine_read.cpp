@@ -89,7 +89,7 @@ std::shared_ptr<const Blob> Blob::copy(std::string_view bytes) {
 uint32_t readFormatVersion(std::string_view b) {
   size_t n = std::min(b.size(), sizeof kEngineMagic);
   if (n == 0 || std::memcmp(b.data(), kEngineMagic, n) != 0)
-    throw UserError("not a Rutter engine: it does not start with the engine magic");
+    throw UserError("not a Rutter engine: its first bytes are those of another kind of file");
   if (b.size() < kHeader)
     throw UserError("engine is truncated: {} bytes, the header alone takes {}", b.size(), kHeader);
   return at<uint32_t>(b, 8);

@@ -321,6 +321,7 @@ class CompilerBackend : public Backend {
     for (knobs::KnobId k : d.reads) read.insert(knobs::Registry::builtin()[k].name);
     out.hash = d.decision.hash.hex();
     out.knobsRead = {read.begin(), read.end()};
+    out.lostWishes = d.warnings;
     return out;
   }
 

@@ -44,6 +44,7 @@ Recorded::Recorded(const std::vector<Json>& records) {
     }
     if (type == "shortened") {
       ShortenedRecord r = shortenedFromJson(j);
+      if (r.status != Status::kOk) nextIter = std::max(nextIter, r.iter + 1);
       if (r.status != Status::kInterrupted) shortened[r.of] = std::move(r);
     }
     if (type == "strategy" && j.value("event", "") == "finalists") finalists.push_back(j.value("count", size_t(1)));

@@ -31,8 +31,23 @@ ProcessRunner::~ProcessRunner() {
   destroy(worker_);
 }
 
+void ProcessRunner::begin(Work work) {
+  if (work == Work::kWinner && work_ != work) winnerSince_ = SteadyClock().now();
+  work_ = work;
+}
+
+// A name that is shorter is worth a share of the budget, or what building it takes, beside a worker that is prepared.
+bool ProcessRunner::hurried() const {
+  if (hurry_(work_)) return true;
+  if (work_ != Work::kWinner || o_.winnerSeconds <= 0) return false;
+  const double build = prepareSeconds_ + baseline_.buildMs / 1000 + baseline_.runSeconds;
+  return SteadyClock().now() - winnerSince_ > std::max(o_.winnerSeconds, 5 + 2 * build);
+}
+
 const Json& ProcessRunner::about() {
   if (worker_.pid > 0) return about_;
+  SteadyClock clock;
+  const double from = clock.now();
   worker_ = spawnWorker(o_.program, {"worker"}, o_.folder + "/log");
   candidates_ = 0;
   Answer a =
@@ -43,6 +58,7 @@ const Json& ProcessRunner::about() {
   if (a.status != Status::kOk) throw DeviceError("building the default engine: {}", a.text);
   about_ = a.body;
   firstSize_ = about_.value("rss", int64_t(0));
+  prepareSeconds_ = clock.now() - from;
   return about_;
 }
 
@@ -119,7 +135,7 @@ Limits ProcessRunner::limits() const {
 }
 
 BaselineRecord ProcessRunner::baseline() {
-  work_ = Work::kPrepare;
+  begin(Work::kPrepare);
   measureBaseline();
   if (haveBaseline_ && o_.timeKernels > 0) timeKernels();
   return baseline_;
@@ -168,18 +184,28 @@ void ProcessRunner::needBaseline() {
 }
 
 Decision ProcessRunner::decide(const std::string& route, Purpose purpose) {
-  work_ = purpose == Purpose::kWinner ? Work::kWinner : Work::kCandidate;
-  try {
-    about();  // a worker that is replaced prepares again
-  } catch (const InterruptedError&) {
-    return {Status::kInterrupted, "interrupted", "", {}, 0};
-  }
+  begin(purpose == Purpose::kWinner ? Work::kWinner : Work::kCandidate);
   SteadyClock clock;
-  const double begin = clock.now();
-  Answer a = request(FrameType::kDecide, {{"route", route}}, o_.decideSeconds);
-  if (a.status != Status::kOk) return {a.status, a.text + " while deciding", "", {}, 0};
-  return {parseStatus(a.body.at("status")), a.body.at("error"), a.body.at("hash"),
-          a.body.at("knobs_read").get<std::vector<std::string>>(), clock.now() - begin};
+  double from = 0;
+  Answer a;
+  for (int attempt = 0; attempt < 2; attempt++) {  // that a worker dies is most likely not the route's doing
+    try {
+      about();  // a worker that is replaced prepares again
+    } catch (const InterruptedError&) {
+      return {Status::kInterrupted, "interrupted", "", {}, {}, 0};
+    }
+    from = clock.now();
+    a = request(FrameType::kDecide, {{"route", route}}, o_.decideSeconds);
+    if (a.status != Status::kCrashed) break;
+  }
+  if (a.status != Status::kOk) return {a.status, a.text + " while deciding", "", {}, {}, 0};
+  using Strings = std::vector<std::string>;
+  return {parseStatus(a.body.at("status")),
+          a.body.at("error"),
+          a.body.at("hash"),
+          a.body.at("knobs_read").get<Strings>(),
+          a.body.at("no_effect").get<Strings>(),
+          clock.now() - from};
 }
 
 uint64_t ProcessRunner::luck(const std::string& what) const {
@@ -193,12 +219,12 @@ std::string ProcessRunner::enginePath(int64_t iter) const {
 CandidateRecord ProcessRunner::candidate(int64_t iter, const std::string& route, double promise) {
   for (int64_t loser : losers_) ::unlink(enginePath(loser).c_str());
   losers_.clear();
-  work_ = Work::kCandidate;
+  begin(Work::kCandidate);
   return build(iter, route, promise);
 }
 
 CandidateRecord ProcessRunner::rebuild(int64_t iter, const std::string& route) {
-  work_ = Work::kWinner;
+  begin(Work::kWinner);
   return build(iter, route, 1e9);
 }
 
@@ -253,7 +279,7 @@ void ProcessRunner::needEngine(int64_t iter, const std::string& route) {
 
 SampleRecord ProcessRunner::sample(int64_t iter, const std::string& route, const std::string& stage, int index) {
   SampleRecord r;
-  work_ = Work::kSample;
+  begin(Work::kSample);
   try {
     needEngine(iter, route);
   } catch (const InterruptedError&) {
@@ -292,7 +318,7 @@ SampleRecord ProcessRunner::sample(int64_t iter, const std::string& route, const
 }
 
 std::string ProcessRunner::save(int64_t iter, const std::string& route, const std::string& path) {
-  work_ = Work::kSave;
+  begin(Work::kSave);
   needEngine(iter, route);
   const std::string own = checker_->routeOf(enginePath(iter));
   RUTTER_CHECK(own == (iter < 0 ? "" : route), "engine {} is of route '{}', not '{}'", iter, own, route);

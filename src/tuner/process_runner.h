@@ -18,6 +18,7 @@ struct RunnerOptions {
   double decideSeconds = 60;  ///< most for one decision
   double timeKernels = 0;     ///< seconds for timing kernels of the default engine's hottest layers, each alone
   std::function<void(const char*)> phase = [](const char*) {};  ///< told when the default engine's kernels are timed
+  double winnerSeconds = 0;  ///< for shortening one winner's route, at least what it takes as a rule; 0 = no limit
   bool keepAll = false;
 };
 
@@ -55,7 +56,8 @@ class ProcessRunner : public Runner {
   Answer request(FrameType type, Json body, double seconds);
   Answer requestBuild(const Json& task, double seconds);
   CandidateRecord build(int64_t iter, const std::string& route, double promise);
-  bool hurried() const { return hurry_(work_); }
+  void begin(Work work);
+  bool hurried() const;
   void measureBaseline();
   void needBaseline();
   void timeKernels();
@@ -72,6 +74,7 @@ class ProcessRunner : public Runner {
   Json about_;
   bool haveBaseline_ = false;
   BaselineRecord baseline_;
+  double prepareSeconds_ = 0, winnerSince_ = 0;
   int candidates_ = 0;
   int64_t firstSize_ = 0;
   std::vector<int64_t> losers_;

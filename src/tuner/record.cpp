@@ -213,6 +213,7 @@ Json toJson(const CandidateRecord& r) {
             {"peak_bytes", r.peakBytes},
             {"host", r.host},
             {"time", r.time}};
+  if (!r.lostWishes.empty()) j["no_effect"] = r.lostWishes;
   if (!r.layerMs.empty()) j["layer_ms"] = r.layerMs;
   if (!r.defaultLayerMs.empty()) j["default_layer_ms"] = r.defaultLayerMs;
   if (!r.stepMs.empty()) j["step_ms"] = r.stepMs;
@@ -234,6 +235,7 @@ CandidateRecord candidateFromJson(const Json& j) {
   read(j, "engine_hash", r.engineHash);
   read(j, "same_as", r.sameAs);
   read(j, "knobs_read", r.knobsRead);
+  read(j, "no_effect", r.lostWishes);
   read(j, "build_ms", r.buildMs);
   read(j, "busy_s", r.busySeconds);
   read(j, "peak_bytes", r.peakBytes);
@@ -290,6 +292,7 @@ CandidateInfo infoOf(const CandidateRecord& r) {
   c.milliseconds = r.ms;
   c.ranking = rankingOf(r.logRatios);
   c.sameAs = r.sameAs;
+  c.lostWishes = r.lostWishes;
   return c;
 }
 

@@ -52,6 +52,7 @@ struct CandidateRecord {
   std::string decision, engineHash;
   std::optional<int64_t> sameAs;  ///< -1: the default's engine
   std::vector<std::string> knobsRead;
+  std::vector<std::string> lostWishes;  ///< assignments without effect, and why
   double buildMs = 0, busySeconds = 0;
   int64_t peakBytes = 0;
   /// By name of a layer's first origin, of the candidate and of the default beside it in the same process; only where a

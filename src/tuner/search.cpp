@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <tuple>
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -127,7 +128,10 @@ void Search::progress(const char* phase) {
   Progress p;
   p.done = int64_t(known_.size());
   if (strategy_)
-    if (auto n = strategy_->planned(); n && *n < (uint64_t(1) << 62)) p.planned = int64_t(*n);
+    if (auto n = strategy_->planned(); n && *n < (uint64_t(1) << 62)) {
+      p.planned = int64_t(*n);
+      p.done = asked_;  // what an earlier expression tried is not in the plan
+    }
   p.phase = phase;
   p.elapsedSeconds = pacer_.elapsed();
   if (config_.budgetSeconds > 0) p.etaSeconds = std::max(0.0, config_.budgetSeconds - p.elapsedSeconds);
@@ -150,19 +154,28 @@ void Search::record(CandidateRecord& r) {
     out << cacheLine(r, nullptr) << std::flush;
     if (!out) throw DeviceError("cannot write {}", config_.cacheFile);
   }
-  if (config_.saveAllEngines && r.status == Status::kOk) {
-    const std::string path = fmt::format("{}.iter{}", config_.saveEngine, r.iter);
-    try {
-      runner_.save(r.iter, r.route, path);
-    } catch (const InterruptedError&) {
-      listener_.onMessage(int(Severity::kWarning), fmt::format("stopped before {} was written", path));
-    }
-  }
+  saveOwn(r);
   listener_.onEnd(infoOf(r));
 }
 
+// A candidate's engine beside the winner's, for --saveAllEngines.
+void Search::saveOwn(const CandidateRecord& r) {
+  if (!config_.saveAllEngines || r.status != Status::kOk) return;
+  const std::string path = fmt::format("{}.iter{}", config_.saveEngine, r.iter);
+  try {
+    runner_.save(r.iter, r.route, path);
+  } catch (const InterruptedError&) {
+    listener_.onMessage(int(Severity::kWarning),
+                        fmt::format("stopped before {} was written; --continue writes it", path));
+  }
+}
+
 void Search::finish(CandidateRecord r, bool fresh) {
-  if (fresh) record(r);
+  if (fresh)
+    record(r);
+  else if (config_.saveAllEngines && !config_.recordedOnly && pacer_.stopLevel() == 0 && !outOfTime(0) &&
+           runner_.hashOf(fmt::format("{}.iter{}", config_.saveEngine, r.iter)).empty())
+    saveOwn(r);  // it was killed or stopped before
   busy_ += r.busySeconds;
   if (r.status == Status::kInterrupted) {
     recorded_.interrupted[r.route] = r.iter;
@@ -228,6 +241,7 @@ void Search::oneCandidate(const Ask& ask) {
   r.phase = ask.phase;
   r.decision = d.hash;
   r.knobsRead = d.knobsRead;
+  r.lostWishes = d.lostWishes;
   finish(std::move(r), true);
 }
 
@@ -470,18 +484,31 @@ bool Search::isSaved(const std::string& hash) const {
 
 // What the best candidate lacked, for people who saw it lead.
 std::string Search::whyNone() const {
-  const auto best = std::max_element(confirmed_.begin(), confirmed_.end(), [](auto& a, auto& b) {
-    return std::pair(a.processes > 0, a.center) < std::pair(b.processes > 0, b.center);
-  });
-  if (best == confirmed_.end() || best->processes == 0) return "no candidate was confirmed as faster";
+  if (known_.empty() && outOfTime_)
+    return fmt::format(
+        "{:g} s are too few to try a candidate: the default engine and what is kept back for confirming "
+        "take them",
+        config_.budgetSeconds);
+  auto order = [&](const ConfirmRecord& c) { return std::tuple(!bad_.count(c.route), c.processes > 0, c.center); };
+  const auto best =
+      std::max_element(confirmed_.begin(), confirmed_.end(), [&](auto& a, auto& b) { return order(a) < order(b); });
+  if (best == confirmed_.end()) return "no candidate was confirmed as faster";
+  if (bad_.count(best->route)) return fmt::format("candidate {}, the best, {}", best->iter, best->reason);
+  if (best->processes == 0) return "no candidate was confirmed as faster";
   std::string out = fmt::format("candidate {}, the best, is {:.3f}x in {} fresh processes", best->iter,
                                 std::exp(best->center), best->processes);
   if (std::isfinite(best->lo) && std::isfinite(best->hi) && best->lo < best->hi)
     out += fmt::format(", {:.3f} to {:.3f}", std::exp(best->lo), std::exp(best->hi));
-  out += fmt::format(", which does not clear {:g} %", 100 * config_.minGain);
+  if (best->lo > std::log1p(config_.minGain))
+    out += ", which are too few to be sure";
+  else
+    out += fmt::format(", which does not clear {:g} %", 100 * config_.minGain);
+  if (best->reason == "time") out += "; there was no time for more";
+  if (best->reason == "stopped") out += "; it was stopped there";
   double least = INFINITY, most = 0;
   for (const auto& [key, s] : recorded_.samples)
-    if (s.defaultMs > 0) least = std::min(least, s.defaultMs), most = std::max(most, s.defaultMs);
+    if (s.route == best->route && s.defaultMs > 0)
+      least = std::min(least, s.defaultMs), most = std::max(most, s.defaultMs);
   if (most > kDisturbed * least)
     out += fmt::format(
         "; the default engine alone took {:.3g} to {:.3g} ms there: the machine is disturbed, stop other programs, or "
@@ -563,6 +590,10 @@ TuneResult Search::run(const std::function<std::unique_ptr<Strategy>(const Basel
     if (outOfTime(std::max(0.06 * config_.budgetSeconds, 3 * processSeconds()))) break;
   }
   sayUsedUp();
+  if (const double left = config_.budgetSeconds - pacer_.elapsed();
+      outOfTime_ && !known_.empty() && pacer_.stopLevel() == 0 && left > 0.1 * config_.budgetSeconds)
+    listener_.onMessage(int(Severity::kInfo),
+                        fmt::format("{:.1f} s are left: too few for one more candidate and its confirmation", left));
   if (!config_.cacheFile.empty()) syncCache(config_.cacheFile, journal_.records());
   return summary();
 }

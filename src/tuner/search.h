@@ -25,7 +25,8 @@ struct Decision {
   Status status = Status::kOk;  ///< kRejected, kCrashed or kHung if the decision itself failed
   std::string error, hash;
   std::vector<std::string> knobsRead;
-  double seconds = 0;  ///< of deciding alone
+  std::vector<std::string> lostWishes;  ///< assignments without effect, and why
+  double seconds = 0;                   ///< of deciding alone
 };
 
 /// What a decision is asked for: the time for candidates ends earlier than that for the winner.
@@ -122,6 +123,9 @@ struct Stage {
 };
 inline constexpr Stage kStages[] = {{"rank1", 6, 1}, {"rank2", 3, 2}};
 inline constexpr int kFinalists = 2;
+/// Of the budget: when candidates are no longer waited for (what is kept back for confirming is not theirs), when
+/// samples are not, and what the decisions of one winner's parts may take.
+inline constexpr double kCandidateShare = 0.9, kSampleShare = 1.05, kShortenShare = 0.02;
 /// Rounds of a process that confirms, given the seconds of one run: over processes their number counts, so that a slow
 /// engine is measured well enough in two rounds.
 constexpr int sampleRounds(double runSeconds) {
@@ -160,8 +164,10 @@ class Search {
   void publish(std::vector<ConfirmRecord> confirmed);
   const CandidateRecord& shortest(const std::string& best);
   std::optional<std::string> decisionOf(const std::string& route, const CandidateRecord& winner, double& spent);
+  void cannotShorten(const CandidateRecord& winner, const std::string& why);
   void buildShortened(const std::string& route, const CandidateRecord& winner);
-  bool isBuilt(const CandidateRecord& winner, const std::string& route);  // or failed to build
+  void saveOwn(const CandidateRecord& r);
+  bool wasBuilt(const CandidateRecord& winner, const std::string& route);  // or failed to build
   CandidateRecord* find(const std::string& route);
   bool usedUp() const;
   void sayUsedUp();

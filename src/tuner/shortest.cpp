@@ -1,17 +1,11 @@
 // A winner's route without what decides nothing: what people are told to use holds no assignment without effect.
 #include <sstream>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "tuner/search.h"
 
 namespace rutter::tuner {
-namespace {
-
-// Of the budget, for the decisions of one winner's parts.
-constexpr double kShare = 0.02;
-
-}  // namespace
-
 std::string shortened(const std::string& route, const std::function<bool(const std::string&)>& same) {
   std::vector<std::string> all;
   for (std::istringstream in(route); in;)
@@ -39,9 +33,13 @@ std::optional<std::string> Search::decisionOf(const std::string& route, const Ca
   if (auto it = recorded_.decided.find(route); it != recorded_.decided.end()) return it->second.decision;
   if (!config_.shorten || config_.recordedOnly || pacer_.stopLevel() > 0) return std::nullopt;
   Decision d;
-  for (int attempt = 0; attempt < 2; attempt++)  // that a worker dies is most likely not the route's doing
-    if (d = runner_.decide(route, Purpose::kWinner); d.status != Status::kCrashed) break;
-  if (d.status != Status::kOk && d.status != Status::kRejected) return std::nullopt;
+  try {
+    d = runner_.decide(route, Purpose::kWinner);
+  } catch (const DeviceError& e) {
+    cannotShorten(winner, e.what());
+    return std::nullopt;
+  }
+  if (d.status == Status::kInterrupted) return std::nullopt;
   measured_ = true;
   DecidedRecord r{winner.iter, route, d.status == Status::kOk ? d.hash : "", d.seconds};
   append(toJson(r));
@@ -50,22 +48,36 @@ std::optional<std::string> Search::decisionOf(const std::string& route, const Ca
   return (recorded_.decided[route] = std::move(r)).decision;
 }
 
+// The winner was confirmed under its own route: that stays if the machine or the disk fails here.
+void Search::cannotShorten(const CandidateRecord& winner, const std::string& why) {
+  listener_.onMessage(int(Severity::kWarning),
+                      fmt::format("candidate {} keeps its route, which may be longer than it need be: {}; --continue "
+                                  "looks again",
+                                  winner.iter, why));
+}
+
 // Built, since an engine file holds its route; if now is not the time for it, --continue does it.
 void Search::buildShortened(const std::string& route, const CandidateRecord& winner) {
   if (!config_.shorten || config_.recordedOnly || pacer_.stopLevel() > 0) return;
   const CandidateRecord* known = find(route);
   const int64_t iter = known ? known->iter : recorded_.nextIter;
   const double begin = pacer_.elapsed();
-  const CandidateRecord b = runner_.rebuild(iter, route);
+  CandidateRecord b;
+  try {
+    b = runner_.rebuild(iter, route);
+  } catch (const DeviceError& e) {
+    return cannotShorten(winner, e.what());
+  }
   if (b.status == Status::kInterrupted) return;
   measured_ = true;
+  if (!known) recorded_.nextIter++;  // its file may have been written, so the number is taken
   if (b.status != Status::kOk) {
     listener_.onMessage(int(Severity::kWarning),
                         fmt::format("candidate {} decides the same by fewer assignments, '{}', but the build of those "
                                     "is {}: the longer route stays",
                                     winner.iter, route, statusName(b.status)));
   } else if (!known) {
-    CandidateRecord r = sameEngine(winner, recorded_.nextIter++, route);
+    CandidateRecord r = sameEngine(winner, iter, route);
     r.engineHash = b.engineHash;
     listener_.onBegin(r.iter, route);
     record(r);
@@ -84,7 +96,7 @@ const CandidateRecord& Search::shortest(const std::string& best) {
   double spent = 0;
   for (const auto& [route, d] : recorded_.decided)
     if (d.of == c.iter) spent += d.busySeconds;
-  const double share = config_.budgetSeconds > 0 ? kShare * config_.budgetSeconds : 1e9;
+  const double share = config_.budgetSeconds > 0 ? kShortenShare * config_.budgetSeconds : 1e9;
   std::optional<std::string> wanted = c.decision;
   if (c.decision.empty()) wanted = decisionOf(c.route, c, spent);  // taken over from a cache
   if (!wanted || wanted->empty()) return c;
@@ -98,10 +110,10 @@ const CandidateRecord& Search::shortest(const std::string& best) {
     });
   };
   const std::string route = look(true);
-  if (all && route != c.route && !isBuilt(c, route)) buildShortened(route, c);
+  if (all && route != c.route && !wasBuilt(c, route)) buildShortened(route, c);
   // Else what an earlier session found: its answers are there, and bear it out.
-  const std::string name = all && isBuilt(c, route) ? route : look(false);
-  if (!isBuilt(c, name)) return c;
+  const std::string name = all && wasBuilt(c, route) ? route : look(false);
+  if (!wasBuilt(c, name)) return c;
   const ShortenedRecord& s = recorded_.shortened.at(c.iter);
   CandidateRecord* named = find(s.route);
   if (s.status != Status::kOk || named->status != Status::kOk) return c;
@@ -124,7 +136,7 @@ CandidateRecord* Search::find(const std::string& route) {
   return it == known_.end() ? nullptr : &it->second;
 }
 
-bool Search::isBuilt(const CandidateRecord& winner, const std::string& route) {
+bool Search::wasBuilt(const CandidateRecord& winner, const std::string& route) {
   const auto it = recorded_.shortened.find(winner.iter);
   if (it == recorded_.shortened.end() || it->second.route != route) return false;
   return it->second.status != Status::kOk || find(route);

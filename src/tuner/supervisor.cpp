@@ -346,7 +346,7 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
   Host host(fd);
   HostListener listener(host);
   SteadyClock clock;
-  const double begin = clock.now();
+  const double begin = o.begun > 0 ? std::min(o.begun, clock.now()) : clock.now();
   PrivateFolder folder(temporaryParent(o), kFolderPrefix);
 
   if (o.build.builderOptimizationLevel >= 4 && o.build.timingCacheFile.empty())
@@ -370,6 +370,7 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
   r.buildTimeOut = o.buildTimeOut;
   r.runTimeOut = o.runTimeOut;
   r.keepAll = o.saveAllEngines;
+  r.winnerSeconds = std::max(0.0, (kSampleShare - 1) * o.budgetSeconds);
   if (o.build.builderOptimizationLevel >= 4) r.decideSeconds = 700;  // kernels may have to be timed first
 
   if (o.search == SearchKind::kTune && o.build.builderOptimizationLevel < 4)
@@ -394,10 +395,10 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
             return stop > 0;
           // A candidate may not eat what is kept back for the confirmation.
           case Work::kCandidate:
-            return stop > 0 || (o.budgetSeconds > 0 && elapsed() > 0.9 * o.budgetSeconds);
+            return stop > 0 || (o.budgetSeconds > 0 && elapsed() > kCandidateShare * o.budgetSeconds);
           case Work::kSample:
-            return stop > 1 || (o.budgetSeconds > 0 && elapsed() > 1.05 * o.budgetSeconds);
-          // Has its own share of the time, which may begin when the budget ends.
+            return stop > 1 || (o.budgetSeconds > 0 && elapsed() > kSampleShare * o.budgetSeconds);
+          // Has time of its own (winnerSeconds), which may begin when the budget ends.
           case Work::kWinner:
           case Work::kSave:
             return stop > 1;

@@ -56,7 +56,7 @@ void check(const TuneOptions& o) {
   if (references && !(o.accuracy.threshold > 0)) throw UserError("--loadRefOutputs needs --accuracyThreshold above 0");
   for (const std::string& path : {o.cacheFile, o.saveEngine}) {
     if (path.empty()) continue;
-    const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+    const std::filesystem::path folder = std::filesystem::absolute(behindLinks(path)).parent_path();
     std::error_code ignored;
     if (std::filesystem::exists(folder, ignored) && !std::filesystem::is_directory(folder, ignored))
       throw UserError("cannot write {}: {} is no folder", path, folder.string());
@@ -95,15 +95,14 @@ TuneResult tune(const TuneOptions& options, TuneListener& listener, const std::a
 
   sendFrame(supervisor.fd, FrameType::kHello, {{"options", toJson(options)}}, options.model.bytes);
   int told = 0;
-  bool begun = false;  // a candidate
+  bool begun = false;  // candidates, be they recorded
   while (true) {
     if (const int level = stop ? stop->load() : 0; level > told) {
       told = level;
       if (level == 1)
         listener.onMessage(int(Severity::kInfo),
-                           begun
-                               ? "stopping: the best so far is confirmed; stop again to end at once"
-                               : "stopping: the default engine has not been measured, so there is nothing to confirm");
+                           begun ? "stopping: the best so far is confirmed; stop again to end at once"
+                                 : "stopping: no candidate has been tried yet, so there is nothing to confirm");
       sendFrame(supervisor.fd, FrameType::kStop, {{"level", level}});
     }
     Frame f;
@@ -119,7 +118,12 @@ TuneResult tune(const TuneOptions& options, TuneListener& listener, const std::a
         break;
     }
     if (f.type == FrameType::kEvent) {
-      begun |= f.body.at("event") == "begin";
+      const std::string event = f.body.at("event");
+      begun |= event == "begin";
+      if (event == "progress") {
+        const std::string phase = progressFromJson(f.body.at("body")).phase;
+        begun |= phase != "baseline" && phase != "kernels";
+      }
       dispatch(f.body, listener, strategy, supervisor.fd);
     }
     if (f.type == FrameType::kError) rethrowError(f.body);

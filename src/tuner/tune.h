@@ -72,6 +72,7 @@ struct TuneOptions {
   SearchKind search = SearchKind::kFast;
   std::string expression;     ///< spec 1.1; unused with kTune; with kUser the strategy's name
   double budgetSeconds = -1;  ///< wall time of the whole search, across resumes; <= 0 = none
+  double begun = 0;           ///< seconds of std::chrono::steady_clock: where the budget begins; 0 = at tune()
   int64_t maxCandidates = -1;
   AccuracyOptions accuracy;
   std::vector<IoPair> pairs;                ///< empty: two sets are made from `seed`
@@ -109,7 +110,8 @@ struct CandidateInfo {
   std::optional<std::map<std::string, double>> losses;  ///< output -> largest loss over all input sets
   std::optional<double> milliseconds;                   ///< median of the measured runs
   std::optional<Ratio> ranking;                         ///< within one process: it ranks, it is no claim
-  std::optional<int64_t> sameAs;  ///< iter of an engine with the same decisions; -1 = the default's
+  std::optional<int64_t> sameAs;        ///< iter of an engine with the same decisions; -1 = the default's
+  std::vector<std::string> lostWishes;  ///< assignments without effect, and why
 };
 
 struct Progress {

@@ -245,7 +245,7 @@ class TuneStrategy : public Strategy {
     }
     if (p.trials.empty()) return;
     withTrials(p);
-    event("timed", fmt::format("tune: kernels timed alone say something else for {} layers", p.trials.size()));
+    event("timed", fmt::format("tune: by their kernels timed alone, {} layers could be faster", p.trials.size()));
     next_.push_back(std::move(p));
   }
   // Values of knobs that shape the graph first: no single layer tries those. The first value of each before the second.

@@ -64,6 +64,7 @@ Json toJson(const TuneOptions& o) {
           {"pairs", pairs},
           {"build_timeout", o.buildTimeOut},
           {"run_timeout", o.runTimeOut},
+          {"begun", o.begun},
           {"min_gain", o.minGain},
           {"seed", o.seed},
           {"cache", o.cacheFile},
@@ -111,6 +112,7 @@ TuneOptions optionsFromJson(const Json& j) {
                        p.at("refs").get<std::map<std::string, std::string>>()});
   o.buildTimeOut = j.at("build_timeout");
   o.runTimeOut = j.at("run_timeout");
+  o.begun = j.at("begun");
   o.minGain = j.at("min_gain");
   o.seed = j.at("seed");
   o.cacheFile = j.at("cache");
@@ -132,7 +134,8 @@ Json toJson(const CandidateInfo& c) {
           {"losses", lossesToJson(c.losses)},
           {"ms", orNull(c.milliseconds)},
           {"ranking", orNull(c.ranking)},
-          {"same_as", orNull(c.sameAs)}};
+          {"same_as", orNull(c.sameAs)},
+          {"no_effect", c.lostWishes}};
 }
 
 CandidateInfo infoFromJson(const Json& j) {
@@ -146,6 +149,7 @@ CandidateInfo infoFromJson(const Json& j) {
   c.milliseconds = optional<double>(j, "ms");
   c.ranking = ratio(j, "ranking");
   c.sameAs = optional<int64_t>(j, "same_as");
+  c.lostWishes = j.at("no_effect");
   return c;
 }
 

@@ -151,7 +151,11 @@ class Worker {
 
   void decided(const Decision& d) {
     sendFrame(fd_, FrameType::kDecided,
-              {{"status", statusName(d.status)}, {"error", d.error}, {"hash", d.hash}, {"knobs_read", d.knobsRead}});
+              {{"status", statusName(d.status)},
+               {"error", d.error},
+               {"hash", d.hash},
+               {"knobs_read", d.knobsRead},
+               {"no_effect", d.lostWishes}});
   }
 
   // Kernels run in a child; only their times come back.

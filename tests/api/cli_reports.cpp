@@ -86,7 +86,7 @@ TEST_F(CliProgram, InputsWithoutAShapeOrWithTooManyAxesAreNamed) {
       run({"--onnx=open.onnx", "--shapes=x:2x3", "--loadInputs=x:x.bin", "--dumpOutput", "--duration=0", "--warmUp=0"});
   EXPECT_EQ(given.code, 0) << given.err;
   EXPECT_THAT(given.out, HasSubstr("y: (2x3) 0 2 0 4 5 0"));
-  EXPECT_THAT(run({"--check=open.onnx"}).out, HasSubstr("input x: no shape"));
+  EXPECT_THAT(run({"--check=open.onnx"}).out, HasSubstr("input x: float32, no shape"));
   write("wide.onnx", manyAxes(9));
   for (const char* flag : {"--onnx=wide.onnx", "--check=wide.onnx"}) {
     auto wide = run({flag});

@@ -103,6 +103,12 @@ TEST(Search, AGainBelowTheMarginIsNotClaimed) {
   EXPECT_NE(r.reason.find("candidate 2, the best, is 1.0"), std::string::npos) << r.reason;
   EXPECT_NE(r.reason.find("does not clear 5 %"), std::string::npos) << r.reason;
   EXPECT_EQ(r.reason.find("disturbed"), std::string::npos) << r.reason;
+  Session d(j);
+  d.config.minGain = 0.05;
+  d.runner.defaultMs = {10, 10, 16};
+  const TuneResult disturbed = d.run(d.spec(SearchKind::kFast, kExample));
+  EXPECT_NE(disturbed.reason.find("took 10 to 16 ms there: the machine is disturbed"), std::string::npos)
+      << disturbed.reason;
   Session t(j);
   t.config.minGain = 0.03;
   EXPECT_EQ(t.run(t.spec(SearchKind::kFast, kExample)).outcome, TuneResult::Outcome::kImproved);
@@ -131,6 +137,11 @@ TEST(Search, AnEngineThatIsNotWrittenInTimeIsSaid) {
   s.runner.interruptedSaves = true;
   EXPECT_EQ(s.run(s.spec(SearchKind::kFast, kExample)).outcome, TuneResult::Outcome::kImproved);
   EXPECT_EQ(s.runner.saved.size(), 1u);
+  ASSERT_FALSE(s.messages.empty());
+  EXPECT_EQ(s.messages[0], "stopped before /e.iter0 was written; --continue writes it");
+  s.runner.interruptedSaves = false;
+  s.run(s.spec(SearchKind::kFast, kExample));
+  EXPECT_EQ(s.runner.saved.size(), 6u);  // the winner, and five candidates
 }
 
 TEST(Search, FaultsCostOneCandidateEach) {

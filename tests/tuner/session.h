@@ -1,5 +1,6 @@
 #pragma once
 // A search on a simulated clock.
+#include "base/log.h"
 #include "tuner/decisions.h"
 #include "tuner/world.h"
 
@@ -21,8 +22,14 @@ struct Session {
     };
   }
   TuneResult run(const std::function<std::unique_ptr<Strategy>(const BaselineRecord&)>& make) {
-    TuneListener silent;
-    return Search(config, runner, pacer, *journal, silent).run(make);
+    struct Listener : TuneListener {
+      std::vector<std::string>& out;
+      explicit Listener(std::vector<std::string>& o) : out(o) {}
+      void onMessage(int severity, const std::string& text) override {
+        if (severity <= int(Severity::kWarning)) out.push_back(text);
+      }
+    } listener(messages);
+    return Search(config, runner, pacer, *journal, listener).run(make);
   }
   std::vector<CandidateRecord> candidates() const {
     std::vector<CandidateRecord> out;
@@ -39,6 +46,7 @@ struct Session {
   SimPacer pacer;
   SearchConfig config;
   std::unique_ptr<Journal> journal;
+  std::vector<std::string> messages;  // warnings and errors
 };
 
 }  // namespace rutter::tuner::test

@@ -183,18 +183,34 @@ TEST(Shortest, AFailedBuildLeavesTheLongRoute) {
   const int built = s.runner.built;
   EXPECT_EQ(s.run().route, kLong);
   EXPECT_EQ(s.runner.built, built) << "it is not tried for ever";
+  const Recorded recorded(s.journal->records());
+  EXPECT_EQ(recorded.nextIter, recorded.shortened.begin()->second.iter + 1) << "its number is taken";
 }
 
-// A worker's death is no answer: asked once more, and again by the next session.
-TEST(Shortest, AWorkerThatDiesAnswersNothing) {
+// Parts that cannot be decided are not the same: an answer like others, asked for once.
+TEST(Shortest, APartThatCrashesIsAnswered) {
   IdleSession s;
   s.runner.winnerCrashes = 1;
-  EXPECT_EQ(s.run().route, "-tile=16");
-  IdleSession t;
-  t.runner.winnerCrashes = 2;
-  EXPECT_EQ(t.run().route, kLong);
-  EXPECT_EQ(t.count("decided"), 0);
-  EXPECT_EQ(t.run().route, "-tile=16");
+  const TuneResult r = s.run();
+  EXPECT_EQ(r.route, "-tile=16");
+  const int decided = s.count("decided");
+  EXPECT_EQ(s.run().route, r.route);
+  EXPECT_EQ(s.count("decided"), decided);
+}
+
+// The winner is confirmed: it is saved even if there is no room for looking.
+TEST(Shortest, ADiskThatIsFullLosesNoWinner) {
+  for (const bool building : {false, true}) {
+    IdleSession s;
+    s.runner.fullDisk = building ? 2 : 1;
+    EXPECT_EQ(s.run().route, kLong);
+    EXPECT_EQ(s.runner.saved["/e"].second, kLong);
+    ASSERT_EQ(s.messages.size(), 1u);
+    EXPECT_NE(s.messages[0].find("candidate 2 keeps its route"), std::string::npos) << s.messages[0];
+    EXPECT_NE(s.messages[0].find("no room"), std::string::npos) << s.messages[0];
+    s.runner.fullDisk = 0;
+    EXPECT_EQ(s.run().route, "-tile=16");
+  }
 }
 
 // A line of the journal that is damaged is left out: what it said is made again.

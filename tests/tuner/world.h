@@ -172,18 +172,19 @@ class SimRunner : public Runner {
   }
   Decision decide(const std::string& route, Purpose purpose) override {
     if (purpose == Purpose::kWinner) {
-      if (winnerCrashes > 0) return winnerCrashes--, Decision{Status::kCrashed, "the worker died", "", {}, 0};
-      if (winnerDecisions == 0) return {Status::kInterrupted, "interrupted", "", {}, 0};
+      if (fullDisk == 1) throw DiskFullError("no room");
+      if (winnerCrashes > 0) return winnerCrashes--, Decision{Status::kCrashed, "the worker died", "", {}, {}, 0};
+      if (winnerDecisions == 0) return {Status::kInterrupted, "interrupted", "", {}, {}, 0};
       winnerDecisions--;
       if (onWinnerDecision) onWinnerDecision(decidedForWinner++);
       clock.advance(winnerDecisionSeconds);
     } else if (clock.t > candidatesUntil) {
-      return {Status::kInterrupted, "interrupted", "", {}, 0};
+      return {Status::kInterrupted, "interrupted", "", {}, {}, 0};
     }
     clock.advance(0.005);
-    if (world.fault(route) == "rejected") return {Status::kRejected, "needs an ISA", "", {}, 0.005};
-    return {
-        Status::kOk, "", world.decision(route), {}, 0.005 + (purpose == Purpose::kWinner ? winnerDecisionSeconds : 0)};
+    if (world.fault(route) == "rejected") return {Status::kRejected, "needs an ISA", "", {}, {}, 0.005};
+    return {Status::kOk, "", world.decision(route),
+            {},          {}, 0.005 + (purpose == Purpose::kWinner ? winnerDecisionSeconds : 0)};
   }
   CandidateRecord candidate(int64_t, const std::string& route, double promise) override {
     built++;
@@ -214,6 +215,7 @@ class SimRunner : public Runner {
     return r;
   }
   CandidateRecord rebuild(int64_t iter, const std::string& route) override {
+    if (fullDisk == 2) throw DiskFullError("no room");
     CandidateRecord r = candidate(iter, route, 1e9);
     if (failingRebuilds) r.status = Status::kCrashed;
     if (rebuilds == 0) r.status = Status::kInterrupted;
@@ -231,6 +233,7 @@ class SimRunner : public Runner {
     std::optional<double> ms;
     measure(route, stage, index, {3, 3, 1e9, 1e9}, s.logRatios, ms);
     s.ms = *ms;
+    if (size_t(index) < defaultMs.size()) s.defaultMs = defaultMs[size_t(index)];
     samples++;
     return s;
   }
@@ -255,7 +258,9 @@ class SimRunner : public Runner {
   double winnerDecisionSeconds = 0;           ///< what each takes
   std::function<void(int)> onWinnerDecision;  ///< told the how manieth, from 0
   int decidedForWinner = 0;
-  int winnerCrashes = 0;          ///< so many decisions for winners end with the worker's death
+  int winnerCrashes = 0;          ///< so many decisions for winners crash
+  int fullDisk = 0;               ///< 1: when deciding for a winner; 2: when building it
+  std::vector<double> defaultMs;  ///< of samples, by their index
   bool interruptedSaves = false;  ///< of engines that are not the winner's
   int stopInside = 0;             ///< this build is interrupted
   std::map<std::string, std::pair<int64_t, std::string>> saved;

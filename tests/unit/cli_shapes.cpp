@@ -68,6 +68,11 @@ TEST(CliShapes, MissingDynamicDimsBecomeOneWithAWarning) {
   EXPECT_EQ(p.run.at("x"), (Shape{1, 3, 1, 1}));
   ASSERT_EQ(p.warnings.size(), 1u);
   EXPECT_THAT(p.warnings[0], HasSubstr("'x' (?x3x?x?)"));
+  EXPECT_THAT(p.warnings[0], HasSubstr("--shapes=x:1x3x224x224"));
+  // One that looks like another is asked for in the same shape.
+  p = plan(kBert, {"--shapes=input_ids:2x40"});
+  ASSERT_EQ(p.warnings.size(), 1u);
+  EXPECT_THAT(p.warnings[0], HasSubstr("--shapes=input_ids:2x40,attention_mask:2x40"));
   // An input that the profile leaves out.
   EXPECT_EQ(plan(kBert, {"--minShapes=input_ids:1x1", "--optShapes=input_ids:1x8", "--maxShapes=input_ids:1x9"})
                 .warnings.size(),

@@ -1,4 +1,6 @@
 // Profiles put into graphs.
+#include <gmock/gmock.h>
+
 #include "net.h"
 
 using namespace rutter;
@@ -55,6 +57,13 @@ TEST(Specialise, ErrorsNameInputAndAxis) {
             "input 'a', axis 0 and input 'b', axis 0 are the same symbol 'B' in the model, but their ranges 1..2 and "
             "3..5 have "
             "nothing in common");
+}
+TEST(Specialise, ShapesThatWouldFit) {
+  Net n;
+  auto* x = n.input("x", {ir::Dim::symbol("N"), 1, ir::Dim::symbol("H"), ir::Dim::symbol("W")});
+  n.output(n.op("SpaceToDepth", {x}, {{"blocksize", int64_t(4)}}));
+  EXPECT_THAT(errorOf(*n.graph, {{"x", ShapeRange::fixed({3, 1, 10, 8})}}),
+              testing::EndsWith("10 is not divisible by 4; x:3x1x12x8 would fit"));
 }
 TEST(Specialise, UnknownShapes) {
   Net n;

@@ -102,7 +102,7 @@ TEST(Context, ChecksOfThePlanRejectShapes) {
   Context c(p.load(), pool(1));
   c.setInputShape(0, {3, 5});
   c.setInputShape(1, {3, 5});
-  EXPECT_THAT(message([&] { c.run(); }), HasSubstr("node 'pairs': 3 must be divisible by 2"));
+  EXPECT_THAT(message([&] { c.run(); }), HasSubstr("node 'pairs': 3 must be divisible by 2; x:4x5,y:4x5 would fit"));
   c.setInputShape(0, {4, 5});
   c.setInputShape(1, {4, 5});
   c.resolve();

@@ -207,16 +207,51 @@ void buildFromModel(Session& s, const Options& o) {
   console.info(fmt::format("Created engine with size: {:.4g} MiB", static_cast<double>(bytes->size()) / (1 << 20)));
   console.info(fmt::format("Peak memory of the build: {:.0f} MiB", peakMiB()));
   createRuntime(s, o);
-  if (o.model.saveEngine.empty()) {
-    s.engine.reset(
-        s.errors.need(s.runtime->deserializeEngine(bytes->data(), bytes->size()), "the engine could not be loaded"));
-    return;
+  const auto& path = o.model.saveEngine;
+  const bool mapped = !path.empty() && !*notAFile(path);  // a pipe is written, and cannot be read again
+  if (!path.empty()) {
+    writeFileAtomically(path, {static_cast<const char*>(bytes->data()), bytes->size()});
+    console.info(fmt::format("Engine saved to {}", path));
   }
-  writeFileAtomically(o.model.saveEngine, {static_cast<const char*>(bytes->data()), bytes->size()});
-  bytes.reset();
-  s.engine.reset(
-      s.errors.need(s.runtime->deserializeFile(o.model.saveEngine.c_str()), "the engine could not be loaded"));
-  console.info(fmt::format("Engine saved to {}", o.model.saveEngine));
+  if (mapped) bytes.reset();
+  s.engine.reset(s.errors.need(
+      mapped ? s.runtime->deserializeFile(path.c_str()) : s.runtime->deserializeEngine(bytes->data(), bytes->size()),
+      "the engine could not be loaded"));
+}
+
+// Flags that build an engine with these profiles and tune it for `run`, a blank after each. Inputs that have one shape
+// only may be static in the model, where --shapes is an error: they are left out, unless there is nothing else to say.
+std::string shapeFlags(const std::vector<RangeMap>& profiles, const ShapeMap& run) {
+  auto list = [](const RangeMap& p, auto&& of) {
+    std::vector<std::string> out;
+    for (const auto& [name, range] : p) out.push_back(fmt::format("{}:{}", name, printDims(of(name, range))));
+    return fmt::format("{}", fmt::join(out, ","));
+  };
+  const auto here = [&](auto& name, auto&) { return run.at(name); };
+  const bool open = std::any_of(profiles.begin(), profiles.end(), [](auto& p) {
+    return std::any_of(p.begin(), p.end(), [](auto& in) { return in.second.min != in.second.max; });
+  });
+  if (profiles.size() == 1 && !open)
+    return fmt::format("[--shapes={}, unless its shapes are fixed] ", list(profiles[0], here));
+  std::string out;
+  for (size_t i = 0; i < profiles.size(); i++) {
+    if (profiles.size() > 1) out += fmt::format("--profile={} ", i);
+    out += fmt::format(
+        "--minShapes={} --optShapes={} --maxShapes={} ", list(profiles[i], [](auto&, auto& r) { return r.min; }),
+        profiles.size() == 1 ? list(profiles[i], here) : list(profiles[i], [](auto&, auto& r) { return r.opt; }),
+        list(profiles[i], [](auto&, auto& r) { return r.max; }));
+  }
+  if (profiles.size() == 1) return out;
+  size_t use = 0;  // the first that holds them
+  while (use + 1 < profiles.size() && !std::all_of(run.begin(), run.end(), [&](auto& in) {
+           const auto it = profiles[use].find(in.first);
+           if (it == profiles[use].end()) return true;
+           for (size_t a = 0; a < in.second.size(); a++)
+             if (in.second[a] < it->second.min[a] || in.second[a] > it->second.max[a]) return false;
+           return true;
+         }))
+    use++;
+  return out + fmt::format("--useProfile={} --shapes={} ", use, list(profiles[use], here));
 }
 
 // The runtime compares machine and versions with the fingerprint; which shapes are run on how many threads is known
@@ -224,20 +259,12 @@ void buildFromModel(Session& s, const Options& o) {
 void warnIfTunedForSomethingElse(const Session& s) {
   const char* text = s.engine->getTuningFingerprint();
   if (!text || !*text) return;
-  std::vector<std::string> differences, least, shapes, most;
-  bool open = false;  // the engine has a range
+  std::vector<std::string> differences;
   auto add = [&](const std::string& name, const std::string& there, const std::string& here) {
     if (there != here) differences.push_back(fmt::format("{}: {} there, {} here", name, there, here));
   };
   const auto profiles = engineProfiles(*s.engine);
-  for (const auto& [name, range] : profiles[0]) {
-    const auto here = printDims(s.shapes.at(name));
-    add(name, printDims(range.opt), here);
-    open |= range.min != range.max;
-    least.push_back(fmt::format("{}:{}", name, printDims(range.min)));
-    shapes.push_back(fmt::format("{}:{}", name, here));
-    most.push_back(fmt::format("{}:{}", name, printDims(range.max)));
-  }
+  for (const auto& [name, range] : profiles[0]) add(name, printDims(range.opt), printDims(s.shapes.at(name)));
   const bool otherShapes = !differences.empty();
   auto facts = Fingerprint::parse(text).facts;
   const auto threads = std::to_string(s.runtime->getMaxThreads());
@@ -245,15 +272,11 @@ void warnIfTunedForSomethingElse(const Session& s) {
   if (auto it = facts.find("threads"); it != facts.end() && Fingerprint::ofMachine().facts["cores"] == facts["cores"])
     add("threads", it->second, threads);
   if (differences.empty()) return;
-  const std::string run = fmt::format("{}", fmt::join(shapes, ","));
   s.console.warning(
       fmt::format("the engine was tuned for {} ({}): it is right here too, but to make it fast tune it for this: "
-                  "rutter --onnx=<its model> {} --threads={} --tune",
+                  "rutter --onnx=<its model> {}--threads={} --tune",
                   otherShapes ? "other shapes" : "another number of threads", fmt::join(differences, "; "),
-                  open ? fmt::format("--minShapes={} --optShapes={} --maxShapes={}", fmt::join(least, ","), run,
-                                     fmt::join(most, ","))
-                       : "--shapes=" + run,
-                  threads));
+                  shapeFlags(profiles, s.shapes), threads));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/cpu.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "build.h"
@@ -45,11 +46,10 @@ void checkOutputs(const Options& o) {
 
 bool check(const Options& o, Console& console) {
   const auto model = readModel(o.model.check, console);
-  for (const auto& in : modelInputs(*model.graph)) {
-    std::string dims;
-    for (auto d : in.dims) dims += (dims.empty() ? "" : "x") + (d < 0 ? std::string("?") : std::to_string(d));
-    console.info(fmt::format("input {}: {}", in.name, !in.known ? "no shape" : dims.empty() ? "scalar" : dims));
-  }
+  for (const auto* v : model.graph->top().inputs)
+    console.info(
+        fmt::format("input {}: {}", v->name,
+                    v->type.known ? v->type.text() : std::string(ir::dtypeName(v->type.dtype)) + ", no shape"));
   for (const auto* v : model.graph->top().outputs) console.info(fmt::format("output {}: {}", v->name, v->type.text()));
   console.info("The model can be read and all of its operators are known");
   return true;
@@ -157,11 +157,16 @@ bool run(const Options& given, const std::vector<std::string>& argv, Console& co
   const Options o = given.tuning.resume ? resumedOptions(given, args) : given;
   if (given.tuning.resume)
     for (const auto& w : o.warnings) console.warning(w);
-  console.lines(echoOptions(o));
+  const bool checkOnly = !o.model.check.empty();
+  if (!checkOnly) console.lines(echoOptions(o));  // which are about builds and runs
   console.info("Rutter version " RUTTER_VERSION);
   setAffinity(o.inference.cpus);
+  if (const int cores = usableThreads(); o.inference.cpuThreads > cores)
+    console.warning(
+        fmt::format("--threads={}: {} core{} can be used here; threads beyond that only wait for each other",
+                    o.inference.cpuThreads, cores, cores == 1 ? "" : "s"));
   checkTempdir(o);
-  if (!o.model.check.empty()) return check(o, console);
+  if (checkOnly) return check(o, console);
   if (o.build.getPlanVersionOnly) return planVersion(o, console);
   if (o.tuning.dryRun) {
     auto expression = readExpression(o.tuning);

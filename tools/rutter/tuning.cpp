@@ -43,9 +43,14 @@ std::string defaultEngine(const std::string& onnx) {
   return std::filesystem::path(onnx).replace_extension(".engine").string();
 }
 
+double seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 tuner::TuneOptions tuneOptions(const Options& o, const std::vector<std::string>& argv, Console& console) {
   const auto& t = o.tuning;
   tuner::TuneOptions out;
+  out.begun = seconds();  // a large model takes seconds to read
   const auto model = readModel(o.model.onnx, console);
   const auto plan = planShapes(modelInputs(*model.graph), o);
   for (const auto& w : plan.warnings) console.warning(w);
@@ -108,10 +113,6 @@ tuner::TuneOptions tuneOptions(const Options& o, const std::vector<std::string>&
   return out;
 }
 
-double seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 class Listener : public tuner::TuneListener {
  public:
   Listener(Console& c, bool automatic)
@@ -127,12 +128,15 @@ class Listener : public tuner::TuneListener {
   }
   void onEnd(const tuner::CandidateInfo& c) override {
     if (automatic_) {
+      for (const auto& lost : c.lostWishes)
+        console_.log(Severity::kVerbose, fmt::format("candidate {}: {}", c.iter, lost));
       if (c.status != tuner::Status::kOk)
         console_.log(Severity::kVerbose,
                      fmt::format("candidate {} {}: {}", c.iter, tuner::statusName(c.status), c.error));
       return;
     }
     clear();
+    for (const auto& lost : c.lostWishes) console_.info(lost);
     if (c.status != tuner::Status::kOk && !c.error.empty())
       console_.warning(fmt::format("{}: {}", tuner::statusName(c.status), c.error));
     console_.marker(c.status == tuner::Status::kOk ? "TASK_END" : "TASK_ABORT", tail(c.iter, c.route));

@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/values.h"
 
 namespace rutter::cli {
@@ -18,10 +19,11 @@ void checkWritable(std::string_view flag, const std::string& path) {
   struct stat st{};
   if (::stat(path.c_str(), &st) == 0) {
     if (S_ISDIR(st.st_mode)) throw UserError("--{}={}: it is a folder", flag, path);
-    if (!S_ISREG(st.st_mode)) return;
+    if (!S_ISREG(st.st_mode) || isOpenDescriptor(path)) return;
   }
-  const auto slash = path.rfind('/');
-  const auto folder = slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  const std::string file = behindLinks(path);
+  const auto slash = file.rfind('/');
+  const auto folder = slash == file.npos ? "." : slash == 0 ? "/" : file.substr(0, slash);
   if (::stat(folder.c_str(), &st) == 0 && !S_ISDIR(st.st_mode))
     throw UserError("--{}={}: {} is a file, not a folder", flag, path, folder);
   if (::access(folder.c_str(), W_OK | X_OK) != 0)

@@ -15,12 +15,16 @@ std::string printDeclared(const std::vector<int64_t>& dims) {
   return out;
 }
 
-// A guess that a person can edit: batch 1, images of 224, sequences of 128.
-std::string suggestion(const std::vector<InputInfo>& inputs) {
+// What was given, and for the others a guess that a person can edit: as an input that looks the same, else batch 1,
+// images of 224, sequences of 128.
+std::string suggestion(const std::vector<InputInfo>& inputs, const ShapeMap& given) {
   std::string out;
   for (const auto& in : inputs) {
     if (!in.dynamic()) continue;
     auto dims = in.known ? in.dims : std::vector<int64_t>{-1, 3, 224, 224};
+    for (const auto& like : inputs)
+      if (auto it = given.find(like.name); it != given.end() && like.known && like.dims == in.dims) dims = it->second;
+    if (auto it = given.find(in.name); it != given.end()) dims = it->second;
     for (size_t i = 0; i < dims.size(); i++)
       if (dims[i] < 0) dims[i] = i == 0 ? 1 : dims.size() == 4 ? (i == 1 ? 3 : 224) : 128;
     const bool quote = in.name.find_first_of(":,") != std::string::npos;
@@ -53,7 +57,7 @@ bool InputInfo::dynamic() const {
 }
 
 ShapeMap matchShapes(const std::vector<InputInfo>& inputs, const std::vector<NamedShape>& given,
-                     const std::string& flag) {
+                     const std::string& flag, std::string_view of) {
   ShapeMap out;
   for (const auto& g : given) {
     bool any = false;
@@ -69,14 +73,14 @@ ShapeMap matchShapes(const std::vector<InputInfo>& inputs, const std::vector<Nam
       bool fits = !in.known || in.dims.size() == g.dims.size();
       for (size_t i = 0; in.known && fits && i < g.dims.size(); i++) fits = in.dims[i] < 0 || in.dims[i] == g.dims[i];
       if (!fits)
-        throw UserError("--{}: '{}' is {} in the model, {} does not fit", flag, in.name, printDeclared(in.dims),
+        throw UserError("--{}: '{}' is {} in the {}, {} does not fit", flag, in.name, printDeclared(in.dims), of,
                         printDims(g.dims));
       if (!out.emplace(in.name, g.dims).second) throw UserError("--{}: '{}' gets two shapes", flag, in.name);
     }
     if (!any) {
       std::vector<std::string> names;
       for (const auto& in : inputs) names.push_back(in.name);
-      throw UserError("--{}: '{}' is no input of the model; nearest: {}", flag, g.name,
+      throw UserError("--{}: '{}' is no input of the {}; nearest: {}", flag, g.name, of,
                       joinOr(nearestNames(g.name, names)));
     }
   }
@@ -113,18 +117,20 @@ ShapePlan planShapes(const std::vector<InputInfo>& inputs, const Options& o) {
       }
       if (!in.known)
         throw UserError("input '{}' has no shape in the model, not even a rank: give one, for example --shapes={}",
-                        in.name, suggestion({in}));
+                        in.name, suggestion(inputs, run));
       auto s = ones(in.dims);
       ranges[in.name] = {s, s, s};
       missing.push_back(in.name);
-      plan.warnings.push_back(fmt::format("input '{}' ({}) has no shape; its dynamic dimensions become 1: {}", in.name,
-                                          printDeclared(in.dims), printDims(s)));
+      plan.warnings.push_back(
+          fmt::format("input '{}' ({}) has no shape; its dynamic dimensions become 1: {}; give it one, for example "
+                      "--shapes={}",
+                      in.name, printDeclared(in.dims), printDims(s), suggestion(inputs, run)));
     }
     plan.profiles.push_back(std::move(ranges));
   }
   if (!missing.empty() && o.tuning.active())
     throw UserError("tuning needs the shapes of all inputs, and {} {} none; for example --shapes={}", quoted(missing),
-                    missing.size() == 1 ? "has" : "have", suggestion(inputs));
+                    missing.size() == 1 ? "has" : "have", suggestion(inputs, run));
   plan.run = planRun(inputs, plan.profiles, o);
   return plan;
 }
@@ -134,7 +140,7 @@ ShapeMap planRun(const std::vector<InputInfo>& inputs, const std::vector<RangeMa
   if (use >= profiles.size())
     throw UserError("--useProfile={}: there {} {} profile{}", use, profiles.size() == 1 ? "is" : "are", profiles.size(),
                     profiles.size() == 1 ? "" : "s");
-  ShapeMap run = matchShapes(inputs, o.inference.shapes, "shapes");
+  ShapeMap run = matchShapes(inputs, o.inference.shapes, "shapes", o.model.loadEngine.empty() ? "model" : "engine");
   for (const auto& in : inputs) {
     auto range = profiles[use].find(in.name);
     auto [at, fresh] = run.try_emplace(in.name, range == profiles[use].end() ? in.dims : range->second.opt);

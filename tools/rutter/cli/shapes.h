@@ -24,9 +24,10 @@ struct Range {
 using RangeMap = std::map<std::string, Range>;
 
 /// Names with their `*` replaced by the inputs that it matches. UserError for a name that is no input (with the nearest
-/// ones), a rank or a static extent that differs, an input named twice. `flag` starts the message.
+/// ones), a rank or a static extent that differs, an input named twice. `flag` starts the message, `of` is what the
+/// inputs belong to.
 ShapeMap matchShapes(const std::vector<InputInfo>& inputs, const std::vector<NamedShape>& given,
-                     const std::string& flag);
+                     const std::string& flag, std::string_view of = "model");
 
 struct ShapePlan {
   std::vector<RangeMap> profiles;  ///< at least one; every dynamic input is in each

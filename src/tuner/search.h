@@ -166,7 +166,7 @@ class Search {
   std::optional<std::string> decisionOf(const std::string& route, const CandidateRecord& winner, double& spent);
   void cannotShorten(const CandidateRecord& winner, const std::string& why);
   void buildShortened(const std::string& route, const CandidateRecord& winner);
-  void saveOwn(const CandidateRecord& r);
+  void saveOwn(const CandidateRecord& r, bool ifMissing);
   bool wasBuilt(const CandidateRecord& winner, const std::string& route);  // or failed to build
   CandidateRecord* find(const std::string& route);
   bool usedUp() const;

@@ -219,9 +219,10 @@ void buildFromModel(Session& s, const Options& o) {
       "the engine could not be loaded"));
 }
 
-// Flags that build an engine with these profiles and tune it for `run`, a blank after each. Inputs that have one shape
-// only may be static in the model, where --shapes is an error: they are left out, unless there is nothing else to say.
-std::string shapeFlags(const std::vector<RangeMap>& profiles, const ShapeMap& run) {
+// Flags that build an engine with these profiles and tune it for `run`, which lies in profile `use`, a blank after
+// each. Inputs that have one shape only may be static in the model, where --shapes is an error: they are left out,
+// unless there is nothing else to say.
+std::string shapeFlags(const std::vector<RangeMap>& profiles, size_t use, const ShapeMap& run) {
   auto list = [](const RangeMap& p, auto&& of) {
     std::vector<std::string> out;
     for (const auto& [name, range] : p) out.push_back(fmt::format("{}:{}", name, printDims(of(name, range))));
@@ -242,21 +243,12 @@ std::string shapeFlags(const std::vector<RangeMap>& profiles, const ShapeMap& ru
         list(profiles[i], [](auto&, auto& r) { return r.max; }));
   }
   if (profiles.size() == 1) return out;
-  size_t use = 0;  // the first that holds them
-  while (use + 1 < profiles.size() && !std::all_of(run.begin(), run.end(), [&](auto& in) {
-           const auto it = profiles[use].find(in.first);
-           if (it == profiles[use].end()) return true;
-           for (size_t a = 0; a < in.second.size(); a++)
-             if (in.second[a] < it->second.min[a] || in.second[a] > it->second.max[a]) return false;
-           return true;
-         }))
-    use++;
   return out + fmt::format("--useProfile={} --shapes={} ", use, list(profiles[use], here));
 }
 
 // The runtime compares machine and versions with the fingerprint; which shapes are run on how many threads is known
 // only here. Tuning is for one set of shapes: the first profile's opt, unless told otherwise.
-void warnIfTunedForSomethingElse(const Session& s) {
+void warnIfTunedForSomethingElse(const Session& s, size_t use) {
   const char* text = s.engine->getTuningFingerprint();
   if (!text || !*text) return;
   std::vector<std::string> differences;
@@ -276,7 +268,7 @@ void warnIfTunedForSomethingElse(const Session& s) {
       fmt::format("the engine was tuned for {} ({}): it is right here too, but to make it fast tune it for this: "
                   "rutter --onnx=<its model> {}--threads={} --tune",
                   otherShapes ? "other shapes" : "another number of threads", fmt::join(differences, "; "),
-                  shapeFlags(profiles, s.shapes), threads));
+                  shapeFlags(profiles, use, s.shapes), threads));
 }
 
 }  // namespace
@@ -356,7 +348,7 @@ void loadEngine(Session& s, const std::string& path, const Options& o) {
   for (const auto& t : ioTensors(*s.engine))
     if (t.input) inputs.push_back({t.name, t.dims});
   s.shapes = planRun(inputs, engineProfiles(*s.engine), o);
-  warnIfTunedForSomethingElse(s);
+  warnIfTunedForSomethingElse(s, size_t(o.inference.useProfile));
 }
 
 void checkTempdir(const Options& o) {

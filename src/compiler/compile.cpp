@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <exception>
 #include <mutex>
 #include <set>
@@ -13,6 +12,7 @@
 #include <thread>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -24,10 +24,6 @@
 
 namespace rutter::compiler {
 namespace {
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 // One engine serves every profile: the shapes are decided for the union of their ranges, optimised for the first.
 passes::Profile unite(const std::vector<passes::Profile>& profiles) {
   passes::Profile u = profiles.empty() ? passes::Profile{} : profiles[0];
@@ -167,16 +163,16 @@ Decided decideModel(const frontend::Model& model, const BuildOptions& o, const K
 }
 
 BuildResult buildEngine(const frontend::Model& model, const BuildOptions& o, KernelCache& cache) {
-  double t = now();
+  double t = monotonicSeconds();
   Decided d = decideModel(model, o, cache);
-  double spent = now() - t;
+  double spent = monotonicSeconds() - t;
   BuildResult r = buildEngine(model, o, std::move(d), cache);
   r.decideSeconds = spent;
   return r;
 }
 
 BuildResult buildEngine(const frontend::Model& model, const BuildOptions& o, Decided decided, KernelCache& cache) {
-  double t0 = now();
+  double t0 = monotonicSeconds();
   BuildResult r;
   r.warnings = decided.warnings;
   r.decisionHash = decided.decision.hash;
@@ -216,15 +212,15 @@ BuildResult buildEngine(const frontend::Model& model, const BuildOptions& o, Dec
   r.kernels = int(objects.size());
   std::vector<std::string_view> images;
   for (auto& k : objects) images.push_back(k->object);
-  const double emitted = now();
+  const double emitted = monotonicSeconds();
   if (o.progress) o.progress("Link", 0, 1);
   if (!images.empty()) r.parts.code = target.link(images);
-  const double linked = now();
+  const double linked = monotonicSeconds();
   if (o.progress) o.progress("Pack weights and plan memory", 0, 1);
   assemble(model, o, decided, objects, index, cache, r);
   r.emitSeconds = emitted - t0;
   r.linkSeconds = linked - emitted;
-  r.assembleSeconds = now() - linked;
+  r.assembleSeconds = monotonicSeconds() - linked;
   return r;
 }
 

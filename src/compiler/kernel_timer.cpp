@@ -1,10 +1,10 @@
 #include "compiler/kernel_timer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "base/log.h"
 #include "runtime/engine.h"
@@ -20,10 +20,6 @@ using codegen::Problem;
 constexpr double kSampleSeconds = 100e-6;
 // Lines by which a measurement's operands are shifted: where they lie moves a kernel that lives in the caches.
 constexpr int kShifts = 16;
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // Memory of one operand: from its lowest to its highest element, at the profile's opt.
 struct Extent {
@@ -170,9 +166,9 @@ double KernelTimer::seconds(const codegen::LoweredGroup& l, const codegen::Choic
                       c.config.print(), l.problem.print());
     if (left_ <= 0) return INFINITY;  // which another layer may still find out
     if (o_.tick) o_.tick(measured_);
-    const double begin = now();
+    const double begin = monotonicSeconds();
     const double t = measure(l, c, kernel);
-    left_ -= now() - begin;
+    left_ -= monotonicSeconds() - begin;
     measured_++;
     times_.add(key, std::isfinite(t) ? uint64_t(std::llround(t * 1e9)) : UINT64_MAX);
     known = times_.find(key);
@@ -193,19 +189,19 @@ double KernelTimer::measure(const codegen::LoweredGroup& l, const codegen::Choic
   Bench bench(l, c, code, *object, pool_->threads());
   runtime::FloatingPointScope floats;
   runtime::Pool::Turn turn(*pool_);
-  double begin = now();
+  double begin = monotonicSeconds();
   if (bench.run(*pool_) != 0) return INFINITY;  // warm, and to see that it works
-  begin = now();
+  begin = monotonicSeconds();
   bench.run(*pool_);
-  const double once = std::max(now() - begin, 1e-9);
+  const double once = std::max(monotonicSeconds() - begin, 1e-9);
   const int runs = int(std::clamp(kSampleSeconds / once, 1.0, 1000.0));
   std::vector<double> samples;
   for (int i = 0; i < o_.avgTiming; i++) {
     bench.place(i);
     bench.run(*pool_);  // into the caches
-    begin = now();
+    begin = monotonicSeconds();
     for (int k = 0; k < runs; k++) bench.run(*pool_);
-    samples.push_back((now() - begin) / runs);
+    samples.push_back((monotonicSeconds() - begin) / runs);
   }
   std::sort(samples.begin(), samples.end());
   const size_t n = samples.size();

@@ -1,13 +1,11 @@
 #include "tuner/measure.h"
 
-#include <ctime>
+#include "base/clock.h"
 
 namespace rutter::tuner {
 
 double SteadyClock::now() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
+  return monotonicSeconds();
 }
 
 double measureBlock(const std::function<void()>& run, Clock& clock, const BlockRule& rule, std::vector<double>* runs) {

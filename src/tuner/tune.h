@@ -72,7 +72,7 @@ struct TuneOptions {
   SearchKind search = SearchKind::kFast;
   std::string expression;     ///< spec 1.1; unused with kTune; with kUser the strategy's name
   double budgetSeconds = -1;  ///< wall time of the whole search, across resumes; <= 0 = none
-  double begun = 0;           ///< seconds of std::chrono::steady_clock: where the budget begins; 0 = at tune()
+  double begun = 0;           ///< monotonicSeconds(): where the budget begins; 0 = at tune()
   int64_t maxCandidates = -1;
   AccuracyOptions accuracy;
   std::vector<IoPair> pairs;                ///< empty: two sets are made from `seed`

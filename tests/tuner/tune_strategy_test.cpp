@@ -12,6 +12,10 @@ using test::World;
 
 Tell tellOf(const World& world, const std::string& route) {
   Tell t;
+  if (!world.fault(route).empty()) {
+    t.status = Status::kCrashed;
+    return t;
+  }
   t.logRatios.assign(5, std::log(world.ms("") / world.ms(route)));
   for (const LayerTime& l : world.layers(route)) t.layerMs[l.name] = l.ms;
   for (const LayerTime& l : world.layers("")) t.defaultLayerMs[l.name] = l.ms;
@@ -85,6 +89,26 @@ TEST(Tune, TriesTwoValuesForTheWholeModelTogether) {
   const World world({{"knobs", {{"-tile", "32|16|64"}, {"-unroll", "1|2|4"}}}, {"layers", layers}});
   const auto routes = asked(world);
   EXPECT_NE(std::find(routes.begin(), routes.end(), "-tile=16 -unroll=2"), routes.end());
+}
+
+// What fails alone, in a layer or in the whole model, is not tried beside another value.
+TEST(Tune, ValuesThatFailAloneAreInNoPair) {
+  const Json layer = {{"ms", 4},
+                      {"effects", {{"-tile=16", 1.02}, {"-tile=64", 1}, {"-unroll=2", 1.03}, {"-pack=on", 1.01}}}};
+  const World world({{"knobs", {{"-tile", "32|16|64"}, {"-unroll", "1|2"}, {"-pack", "off|on"}}},
+                     {"layers", {{"a", layer}, {"b", layer}}},
+                     {"faults", {{"-tile=64", "crash"}}}});
+  const auto routes = asked(world);
+  auto count = [&](const std::string& first, const std::string& second) {
+    return std::count_if(routes.begin(), routes.end(),
+                         [&](const std::string& r) { return r.find(first) != r.npos && r.find(second) != r.npos; });
+  };
+  for (const std::string of : {"@a=", "@b=", "="}) {
+    EXPECT_GT(count("-tile" + of + "16", "-unroll" + of + "2"), 0) << of;
+    EXPECT_GT(count("-tile" + of + "64", ""), 0) << of;
+    EXPECT_EQ(count("-tile" + of + "64", "-unroll" + of + "2"), 0) << of;
+    EXPECT_EQ(count("-tile" + of + "64", "-pack" + of + "on"), 0) << of;
+  }
 }
 
 TEST(Tune, LimitsThatAllThreadsRespectAreNone) {

@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <filesystem>
 
 #include "api/objects.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
 #include "cli/exports.h"
@@ -20,10 +20,6 @@
 
 namespace rutter::cli {
 namespace {
-
-double seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 double peakMiB() {
   rusage u{};
@@ -36,14 +32,14 @@ class BuildMonitor : public IProgressMonitor {
  public:
   explicit BuildMonitor(Console& c) : console_(c) {}
   void phaseStart(char const*, char const*, int32_t steps) noexcept override {
-    begin_ = seconds();
+    begin_ = monotonicSeconds();
     steps_ = steps;
   }
   bool stepComplete(char const*, int32_t) noexcept override { return Interrupts::count() == 0; }
   void phaseFinish(char const* name) noexcept override {
     try {
       console_.log(rutter::Severity::kVerbose,
-                   fmt::format("{}: {} steps in {:.3g} s", name, steps_, seconds() - begin_));
+                   fmt::format("{}: {} steps in {:.3g} s", name, steps_, monotonicSeconds() - begin_));
     } catch (const std::exception&) {
     }
   }
@@ -161,7 +157,7 @@ void checkFilesOfPairs(const Options& o, const ir::Graph& network, const ShapeMa
 
 void buildFromModel(Session& s, const Options& o) {
   auto& console = s.console;
-  const double start = seconds();
+  const double start = monotonicSeconds();
   std::unique_ptr<IBuilder> builder(s.errors.need(createInferBuilder(s.logger), "the builder could not be created"));
   builder->setErrorRecorder(&s.errors);
   if (o.inference.cpuThreads)
@@ -175,7 +171,8 @@ void buildFromModel(Session& s, const Options& o) {
     // What was reported names the file and, of operators without a rule, all nodes; the parser's errors are one each.
     s.errors.need(parser->parseFromFile(o.model.onnx.c_str(), 0), "the model could not be read");
   }
-  console.info(fmt::format("Model with {} layers read in {:.3g} s", network->getNbLayers(), seconds() - start));
+  console.info(
+      fmt::format("Model with {} layers read in {:.3g} s", network->getNbLayers(), monotonicSeconds() - start));
   setFormats(tensors(*network, true), o.build.inputFormats, "inputIOFormats");
   setFormats(tensors(*network, false), o.build.outputFormats, "outputIOFormats");
   std::vector<InputInfo> inputs;
@@ -199,11 +196,11 @@ void buildFromModel(Session& s, const Options& o) {
   BuildMonitor monitor(console);
   config->setProgressMonitor(&monitor);
   Interrupts interrupts;
-  const double begin = seconds();
+  const double begin = monotonicSeconds();
   std::unique_ptr<IHostMemory> bytes(builder->buildSerializedNetwork(*network, *config));
   writeTimings(timings.get(), o.build, console);  // also of a build that was interrupted: times are dear
   s.errors.need(bytes.get(), "the build failed");
-  console.info(fmt::format("Engine built in {:.4g} sec.", seconds() - begin));
+  console.info(fmt::format("Engine built in {:.4g} sec.", monotonicSeconds() - begin));
   console.info(fmt::format("Created engine with size: {:.4g} MiB", static_cast<double>(bytes->size()) / (1 << 20)));
   console.info(fmt::format("Peak memory of the build: {:.0f} MiB", peakMiB()));
   createRuntime(s, o);
@@ -321,24 +318,24 @@ std::vector<InputInfo> modelInputs(const ir::Graph& g) {
 }
 
 frontend::Model readModel(const std::string& path, Console& console) {
-  const double begin = seconds();
+  const double begin = monotonicSeconds();
   auto model = frontend::importFile(path);
   console.info(fmt::format("Model: {} nodes, opset {}, IR version {}{}{}; read in {:.3g} s", model.nodes, model.opset,
                            model.irVersion, model.producer.empty() ? "" : ", made by ", model.producer,
-                           seconds() - begin));
+                           monotonicSeconds() - begin));
   return model;
 }
 
 void loadEngine(Session& s, const std::string& path, const Options& o) {
   createRuntime(s, o);
-  const double begin = seconds();
+  const double begin = monotonicSeconds();
   s.engine.reset(s.runtime->deserializeFile(path.c_str()));
   if (!s.engine) {
     const std::string text = s.errors.getNbErrors() ? s.errors.getErrorDesc(0) : "the engine could not be loaded";
     if (text.find(path) == text.npos) throw UserError("{}: {}", path, text);
     s.errors.raise(text);
   }
-  s.console.info(fmt::format("Engine loaded in {:.4g} sec.", seconds() - begin));
+  s.console.info(fmt::format("Engine loaded in {:.4g} sec.", monotonicSeconds() - begin));
   std::error_code ignored;
   s.console.info(fmt::format("Loaded engine with size: {:.4g} MiB",
                              static_cast<double>(std::filesystem::file_size(path, ignored)) / (1 << 20)));

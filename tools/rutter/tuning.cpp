@@ -3,10 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "build.h"
 #include "cli/argv.h"
 #include "cli/dry_run.h"
@@ -43,14 +43,10 @@ std::string defaultEngine(const std::string& onnx) {
   return std::filesystem::path(onnx).replace_extension(".engine").string();
 }
 
-double seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 tuner::TuneOptions tuneOptions(const Options& o, const std::vector<std::string>& argv, Console& console) {
   const auto& t = o.tuning;
   tuner::TuneOptions out;
-  out.begun = seconds();  // a large model takes seconds to read
+  out.begun = monotonicSeconds();  // a large model takes seconds to read
   const auto model = readModel(o.model.onnx, console);
   const auto plan = planShapes(modelInputs(*model.graph), o);
   for (const auto& w : plan.warnings) console.warning(w);
@@ -142,7 +138,7 @@ class Listener : public tuner::TuneListener {
     console_.marker(c.status == tuner::Status::kOk ? "TASK_END" : "TASK_ABORT", tail(c.iter, c.route));
   }
   void onProgress(const tuner::Progress& p) override {
-    const auto now = seconds();
+    const auto now = monotonicSeconds();
     const bool news = p.best && (!best_ || *best_ != p.best->iter);
     if (p.best) best_ = p.best->iter;
     if (terminal_) {

@@ -58,7 +58,8 @@ Target follow(std::string path) {
   for (int hops = 0; hops < 40; hops++) {
     for (const std::string& folder : {std::string("/proc/self/fd/"), std::string("/dev/fd/")})
       if (path.starts_with(folder) && path.size() > folder.size() &&
-          path.find_first_not_of("0123456789", folder.size()) == path.npos)
+          path.find_first_not_of("0123456789", folder.size()) == path.npos &&
+          (path[folder.size()] != '0' || path.size() == folder.size() + 1))  // "007" is no name there
         return {path, std::atoi(path.c_str() + folder.size())};
     const ssize_t n = readlink(path.c_str(), text, sizeof text);
     if (n <= 0 || size_t(n) == sizeof text) break;
@@ -120,8 +121,22 @@ bool isOpenDescriptor(const std::string& path) {
   return follow(path).descriptor >= 0;
 }
 
-std::string behindLinks(const std::string& path) {
-  return follow(path).path;
+std::string whyUnwritable(const std::string& path) {
+  struct stat st, file;
+  const Target target = follow(path);
+  if (target.descriptor >= 0)
+    return fcntl(target.descriptor, F_GETFL) < 0 ? fmt::format("no file {} is open", target.descriptor) : "";
+  if (stat(path.c_str(), &st) != 0 && errno == ELOOP) return "its links lead in a circle";
+  std::string folder = folderOf(target.path);
+  if (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+  if (stat(folder.c_str(), &st) == 0 && !S_ISDIR(st.st_mode)) return fmt::format("{} is a file, not a folder", folder);
+  if (access(folder.c_str(), W_OK | X_OK) != 0)
+    return fmt::format("nothing can be written to the folder {}: {}", folder, std::strerror(errno));
+  const uid_t user = geteuid();
+  if ((st.st_mode & S_ISVTX) && user != 0 && st.st_uid != user && lstat(target.path.c_str(), &file) == 0 &&
+      file.st_uid != user)
+    return fmt::format("it is another user's, and in the folder {} only its owner may replace it", folder);
+  return "";
 }
 
 const char* notAFile(const std::string& path) {
@@ -139,7 +154,9 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
     return;
   }
   path_ = target.path;
-  if (stat(path_.c_str(), &st) == 0 && !S_ISREG(st.st_mode)) {
+  const bool exists = stat(path_.c_str(), &st) == 0;
+  if (!exists && errno == ELOOP) fail();
+  if (exists && !S_ISREG(st.st_mode)) {
     fd_ = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
     if (fd_ < 0) fail();
     return;

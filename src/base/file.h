@@ -11,11 +11,11 @@ std::string readWholeFile(const std::string& path);
 /// All of `bytes`, however many calls it takes; false, with errno set, if that fails.
 bool writeAll(int fd, std::string_view bytes);
 
-/// True for names of this process's open files: /dev/stdout, /dev/fd/3, links to them.
+/// True for names that stand for this process's open files: /dev/stdout, /dev/fd/3, links to them.
 bool isOpenDescriptor(const std::string& path);
 
-/// Where the links of a path lead: what AtomicFile replaces, whose folder must be writable.
-std::string behindLinks(const std::string& path);
+/// Why a file cannot be written or replaced at a path, as far as its folder and its links tell; "" if nothing is wrong.
+std::string whyUnwritable(const std::string& path);
 
 /// What stands at a path where a file is to be written and read again: "a folder", "a device or a pipe"; "" if nothing
 /// or a file does.

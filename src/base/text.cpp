@@ -1,5 +1,8 @@
 #include "base/text.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cctype>
 #include <numeric>
@@ -58,6 +61,15 @@ std::vector<std::string> nearestNames(std::string_view wanted, std::span<const s
   std::vector<std::string> out;
   for (size_t i = 0; i < n; i++) out.push_back(names[order[i].second]);
   return out;
+}
+
+std::string printDims(std::span<const int64_t> dims) {
+  return dims.empty() ? "scalar" : fmt::format("{}", fmt::join(dims, "x"));
+}
+
+std::string printShape(std::string_view name, std::span<const int64_t> dims) {
+  const char* quote = name.find_first_of(":,") == name.npos ? "" : "'";
+  return fmt::format("{0}{1}{0}:{2}", quote, name, printDims(dims));
 }
 
 std::string joinOr(std::span<const std::string> items) {

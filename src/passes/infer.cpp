@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "ops/op.h"
 
 namespace rutter::passes {
@@ -51,8 +52,8 @@ class Specialiser {
     }
     for (ir::Value* v : graph_.top().inputs) {
       if (!v->type.known)
-        throw UserError("input '{}' has no shape in the model: give one, e.g. --shapes={}:1x3x224x224", v->name,
-                        v->name);
+        throw UserError("input '{}' has no shape in the model: give one, e.g. --shapes={}", v->name,
+                        printShape(v->name, std::vector<int64_t>{1, 3, 224, 224}));
       for (size_t i = 0; i < v->type.rank(); i++) {
         ir::Dim& d = v->type.dims[i];
         if (!d.isConstant() && d.substitute(substitution).isConstant()) fixed_.emplace(v->name, i);
@@ -63,8 +64,8 @@ class Specialiser {
           throw UserError("input '{}': axis {} of {}: an axis has at most {} elements", v->name, i, most, INT32_MAX);
         for (const std::string& s : symbols)
           if (!graph_.symbols.count(s))
-            throw UserError("input '{}' has a dynamic axis {} ({}) without a range: give shapes, e.g. --shapes={}:{}",
-                            v->name, i, d.text(), v->name, example(v->type.dims));
+            throw UserError("input '{}' has a dynamic axis {} ({}) without a range: give shapes, e.g. --shapes={}",
+                            v->name, i, d.text(), printShape(v->name, example(v->type.dims)));
       }
     }
     // Names of symbols may survive in declared types; they are inferred again below.
@@ -75,10 +76,10 @@ class Specialiser {
   }
 
  private:
-  static std::string example(const ir::Dims& dims) {
-    std::string s;
-    for (const ir::Dim& d : dims) s += (s.empty() ? "" : "x") + (d.isConstant() ? d.text() : "1");
-    return s;
+  static std::vector<int64_t> example(const ir::Dims& dims) {
+    std::vector<int64_t> out;
+    for (const ir::Dim& d : dims) out.push_back(d.constant().value_or(1));
+    return out;
   }
 
   void apply(ir::Value& v, const ShapeRange& r) {
@@ -156,18 +157,19 @@ std::string shapesThatFit(const ir::Graph& wrong, const std::set<std::pair<std::
   for (int64_t multiple = 2; multiple <= 256; multiple *= 2) {
     const auto g = wrong.clone();
     std::string text;
-    bool changed = false;
+    bool changed = false, possible = true;
     for (ir::Value* v : g->top().inputs) {
       for (size_t i = 1; i < v->type.rank(); i++) {
         ir::Dim& d = v->type.dims[i];
         if (!axes.count({v->name, i}) || !d.isConstant() || d.value() % multiple == 0) continue;
         d = (d.value() + multiple - 1) / multiple * multiple;
         changed = true;
+        possible &= d.value() <= INT32_MAX;
       }
-      text += fmt::format("{}{}:{}", text.empty() ? "" : ",", v->name,
-                          fmt::join(ir::constants(v->type.dims).value_or(std::vector<int64_t>{}), "x"));
+      text +=
+          (text.empty() ? "" : ",") + printShape(v->name, ir::constants(v->type.dims).value_or(std::vector<int64_t>{}));
     }
-    if (!changed || !g->symbols.empty()) continue;
+    if (!changed || !possible || !g->symbols.empty()) continue;
     try {
       inferTypes(*g);
       return text;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/text.h"
 #include "ops/op.h"
 #include "runtime/fb.h"
 
@@ -89,7 +90,7 @@ std::string Context::shapesThatFit() const {
         for (size_t a = first; a < own.size(); a++)
           if (min[a] != max[a]) own[a] = (own[a] + multiple - 1) / multiple * multiple;
         for (size_t a = 0; a < own.size(); a++) fits &= own[a] <= max[a];
-        text += fmt::format("{}{}:{}", i ? "," : "", t.name()->c_str(), fmt::join(own, "x"));
+        text += (i ? "," : "") + printShape(t.name()->c_str(), own);
       }
       if (!fits) continue;
       evaluateExprs(plan, dims, values);

@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/cpu.h"
 #include "base/fingerprint.h"
+#include "base/text.h"
 #include "compiler/compile.h"
 #include "onnx/file.h"
 #include "ops/op.h"
@@ -44,12 +45,18 @@ class RuntimeEngine : public LoadedEngine {
 
   void bind(const Tensors& inputs) override {
     inputs_.clear();
+    std::vector<const ir::Tensor*> tensors;
     for (int i = 0; i < engine_->inputs(); i++) {
       const std::string name = engine_->io(i).name()->str();
       const auto it = std::find_if(inputs.begin(), inputs.end(), [&](const auto& t) { return t.first == name; });
       if (it == inputs.end()) throw UserError("no tensor for input '{}'", name);
-      context_.setInputShape(i, it->second.shape());
-      inputs_.push_back(toMemoryOrder(it->second, order(i)));
+      tensors.push_back(&it->second);
+    }
+    context_.setProfile(profileOf(tensors));
+    for (int i = 0; i < engine_->inputs(); i++) {
+      const ir::Tensor& t = *tensors[size_t(i)];
+      context_.setInputShape(i, t.shape());
+      inputs_.push_back(toMemoryOrder(t, order(i)));
       context_.setAddress(i, const_cast<void*>(inputs_.back().data()));
     }
     const int64_t need = context_.memoryBytes();
@@ -105,6 +112,22 @@ class RuntimeEngine : public LoadedEngine {
   }
 
  private:
+  // The first that holds these inputs. If none does, setting their shapes says why.
+  int profileOf(const std::vector<const ir::Tensor*>& inputs) const {
+    const auto holds = [&](int p) {
+      for (int i = 0; i < engine_->inputs(); i++) {
+        const auto min = engine_->profileShape(i, p, 0), max = engine_->profileShape(i, p, 2);
+        const auto& shape = inputs[size_t(i)]->shape();
+        if (shape.size() != min.size()) return false;
+        for (size_t a = 0; a < shape.size(); a++)
+          if (shape[a] < min[a] || shape[a] > max[a]) return false;
+      }
+      return true;
+    };
+    for (int p = 0; p < engine_->profiles(); p++)
+      if (holds(p)) return p;
+    return 0;
+  }
   std::span<const uint8_t> order(int i) const {
     const auto* o = engine_->io(i).order();
     return o ? std::span<const uint8_t>(o->data(), o->size()) : std::span<const uint8_t>();
@@ -189,6 +212,9 @@ class CompilerBackend : public Backend {
     fingerprint_ = Fingerprint::ofMachine();
     for (const auto& [name, v] : stack_) fingerprint_.facts[name] = v;
     fingerprint_.facts["threads"] = std::to_string(usableThreads(o_.build.threads));
+    for (const ir::Value* v : model_.graph->top().inputs)
+      if (!v->type.known || !ir::constants(v->type.dims))
+        fingerprint_.facts["shape:" + v->name] = printDims(shapeOf(*v));
     result_.parts.fingerprint = fingerprint_.text();
     defaultLayers_ = layersOf(result_.parts.plan);
     compiler::keepDetail(result_.parts, o_.build.profilingVerbosity);

@@ -5,8 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <filesystem>
-
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -56,12 +54,7 @@ void check(const TuneOptions& o) {
   if (references && !(o.accuracy.threshold > 0)) throw UserError("--loadRefOutputs needs --accuracyThreshold above 0");
   for (const std::string& path : {o.cacheFile, o.saveEngine}) {
     if (path.empty()) continue;
-    const std::filesystem::path folder = std::filesystem::absolute(behindLinks(path)).parent_path();
-    std::error_code ignored;
-    if (std::filesystem::exists(folder, ignored) && !std::filesystem::is_directory(folder, ignored))
-      throw UserError("cannot write {}: {} is no folder", path, folder.string());
-    if (::access(folder.c_str(), W_OK) != 0)
-      throw UserError("cannot write {}: the folder {} does not exist or is not writable", path, folder.string());
+    if (const std::string why = whyUnwritable(path); !why.empty()) throw UserError("cannot write {}: {}", path, why);
   }
   if (const char* what = notAFile(o.saveEngine); *what)
     throw UserError("cannot write {}: it is {}; the winner of a search is read again, so it needs a file", o.saveEngine,

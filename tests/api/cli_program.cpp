@@ -243,18 +243,43 @@ TEST_F(CliProgram, AnEngineTunedForOtherShapesThreadsOrAnotherMachineWarns) {
     return run(a);
   };
   EXPECT_THAT(run(base).err, Not(HasSubstr("was tuned")));
-  EXPECT_THAT(with("--shapes=x:2x3").err, HasSubstr("tuned for other shapes (x: 4x3 there, 2x3 here)"));
+  EXPECT_THAT(with("--shapes=x:2x3").err, HasSubstr("tuned for other shapes (shape of x: 4x3 there, 2x3 here)"));
   EXPECT_THAT(with("--shapes=x:2x3").err,
               HasSubstr("--minShapes=x:1x3 --optShapes=x:2x3 --maxShapes=x:8x3 --threads="));
   EXPECT_EQ(with("--shapes=x:9x3").code, 1);
   EXPECT_THAT(with("--threads=77").err, HasSubstr("tuned for another number of threads (threads: "));
   EXPECT_THAT(with("--threads=77").err, HasSubstr("--optShapes=x:4x3 --maxShapes=x:8x3 --threads=77 --tune"));
+  // A static model takes no shapes.
+  ASSERT_EQ(run({"--onnx=m.onnx", "--tuneBuildRoutes=-codegen:vector=[auto]", "--saveEngine=s.engine"}).code, 0);
+  EXPECT_THAT(run({"--loadEngine=s.engine", "--duration=0", "--warmUp=0", "--threads=77"}).err,
+              HasSubstr("rutter --onnx=<its model> --threads=77 --tune\n"));
   cpu_set_t mine;
   ASSERT_EQ(::sched_getaffinity(0, sizeof mine, &mine), 0);
   if (CPU_COUNT(&mine) < 2) GTEST_SKIP() << "one core: nothing to take away";
   int core = 0;
   while (!CPU_ISSET(core, &mine)) core++;
   EXPECT_THAT(with("--cpuMask=" + std::to_string(core)).err, HasSubstr("cores: "));
+}
+
+// Tuned for shapes of the second profile, which are not its opt either; the command that is printed says the same.
+TEST_F(CliProgram, TunesForAnyShapesOfAnyProfile) {
+  auto m = onnxwriter::reluModel();
+  m.inputs = {onnxwriter::value("x,1", onnxwriter::kFloat, {"n", "3"})};
+  m.outputs = {onnxwriter::value("y", onnxwriter::kFloat, {"n", "3"})};
+  m.nodes = {onnxwriter::node("Relu", {"x,1"}, {"y"}, {}, "relu")};
+  std::ofstream(dir_ + "/d.onnx", std::ios::binary) << m.bytes();
+  const std::vector<std::string> profiles{
+      "--profile=0", "--minShapes='x,1':1x3", "--optShapes='x,1':4x3",  "--maxShapes='x,1':8x3",
+      "--profile=1", "--minShapes='x,1':9x3", "--optShapes='x,1':12x3", "--maxShapes='x,1':16x3"};
+  std::vector<std::string> tune = profiles, load{"--loadEngine=d.engine", "--duration=0", "--warmUp=0"};
+  tune.insert(tune.end(), {"--onnx=d.onnx", "--tuneBuildRoutes=-codegen:vector=[auto|128]", "--saveEngine=d.engine",
+                           "--useProfile=1", "--shapes='x,1':10x3"});
+  auto r = run(tune);
+  ASSERT_EQ(r.code, 0) << r.err;
+  load.insert(load.end(), {"--useProfile=1", "--shapes='x,1':10x3"});
+  EXPECT_THAT(run(load).err, Not(HasSubstr("was tuned")));
+  load.back() = "--shapes='x,1':11x3";
+  EXPECT_THAT(run(load).err, HasSubstr("(shape of x,1: 10x3 there, 11x3 here)"));
 }
 
 TEST_F(CliProgram, LevelFourTimesOnceAndBuildsTheSameAgain) {

@@ -305,9 +305,9 @@ TEST_F(TuningCache, PlacesWhereNoRecordCanBe) {
   EXPECT_THAT(goOn("none"), AllOf(HasSubstr(dir_ + "/none is no record of a search"), HasSubstr("none.journal"),
                                   HasSubstr("name the --tuningCacheFile of one")));
 
-  EXPECT_THAT(begin("m.onnx/c"), HasSubstr(dir_ + "/m.onnx is no folder"));
+  EXPECT_THAT(begin("m.onnx/c"), HasSubstr(dir_ + "/m.onnx is a file, not a folder"));
   EXPECT_THAT(goOn("m.onnx/c"), HasSubstr("is no record of a search"));
-  EXPECT_THAT(begin("no/such/c"), HasSubstr("does not exist or is not writable"));
+  EXPECT_THAT(begin("no/such/c"), HasSubstr("nothing can be written to the folder " + dir_ + "/no/such: No such file"));
 
   fs::create_directory(dir_ + "/d");
   fs::create_directory(dir_ + "/j.journal");

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "base/text.h"
 #include "cli/values.h"
 
 namespace rutter::cli {
@@ -13,8 +14,11 @@ TEST(CliValues, Shapes) {
             (L{{"x", {1, 3, 224, 224}}, {"other", {}}, {"last", {}}}));
   EXPECT_EQ(parseShapes("shapes", "'in:0':0x2,a:b:7"), (L{{"in:0", {0, 2}}, {"a:b", {7}}}));
   EXPECT_EQ(parseShapes("shapes", "in*:4,'a,b':5"), (L{{"in*", {4}}, {"a,b", {5}}}));
-  EXPECT_EQ(printDims({1, 3, 7}), "1x3x7");
-  EXPECT_EQ(printDims({}), "scalar");
+  // As they are printed, they are read.
+  for (const NamedShape& s : {NamedShape{"x", {1, 3, 7}}, {"in:0", {2}}, {"a,b", {}}})
+    EXPECT_EQ(parseShapes("shapes", printShape(s.name, s.dims)), L{s});
+  EXPECT_EQ(printShape("x", L{{"x", {1, 3, 7}}}[0].dims), "x:1x3x7");
+  EXPECT_EQ(printShape("in:0", {}), "'in:0':scalar");
 }
 
 TEST(CliValues, Files) {

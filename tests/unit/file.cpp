@@ -9,6 +9,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "base/error.h"
@@ -148,6 +149,21 @@ TEST_F(Files, OpenDescriptorsAreWrittenDirectly) {
   EXPECT_EQ(readWholeFile(file), "abc");
   EXPECT_TRUE(fs::is_symlink(link));
   EXPECT_EQ(count(), 2u);
+}
+
+TEST_F(Files, WhyAPlaceCannotBeWritten) {
+  EXPECT_EQ(whyUnwritable(dir / "f"), "");
+  EXPECT_EQ(whyUnwritable("f"), "");
+  EXPECT_EQ(whyUnwritable("/dev/stdout"), "");
+  EXPECT_EQ(whyUnwritable("/dev/fd/9876"), "no file 9876 is open");
+  EXPECT_THAT(whyUnwritable(dir / "no" / "f"), testing::HasSubstr("the folder " + (dir / "no").string() + ": No such"));
+  std::ofstream(dir / "f") << "x";
+  EXPECT_EQ(whyUnwritable(dir / "f" / "g"), (dir / "f").string() + " is a file, not a folder");
+  fs::create_symlink("b", dir / "a");
+  fs::create_symlink("a", dir / "b");
+  EXPECT_EQ(whyUnwritable(dir / "a"), "its links lead in a circle");
+  EXPECT_THAT(message<DeviceError>([&] { writeFileAtomically(dir / "a", "x"); }), testing::HasSubstr("symbolic links"));
+  EXPECT_TRUE(fs::is_symlink(dir / "a") && fs::is_symlink(dir / "b"));
 }
 
 TEST_F(Files, ErrorsNameFileAndReason) {

@@ -59,11 +59,16 @@ TEST(Specialise, ErrorsNameInputAndAxis) {
             "nothing in common");
 }
 TEST(Specialise, ShapesThatWouldFit) {
-  Net n;
-  auto* x = n.input("x", {ir::Dim::symbol("N"), 1, ir::Dim::symbol("H"), ir::Dim::symbol("W")});
-  n.output(n.op("SpaceToDepth", {x}, {{"blocksize", int64_t(4)}}));
-  EXPECT_THAT(errorOf(*n.graph, {{"x", ShapeRange::fixed({3, 1, 10, 8})}}),
-              testing::EndsWith("10 is not divisible by 4; x:3x1x12x8 would fit"));
+  const auto error = [](const std::string& name, std::vector<int64_t> shape) {
+    Net n;
+    auto* x = n.input(name, {ir::Dim::symbol("N"), 1, ir::Dim::symbol("H"), ir::Dim::symbol("W")});
+    n.output(n.op("SpaceToDepth", {x}, {{"blocksize", int64_t(4)}}));
+    return errorOf(*n.graph, {{name, ShapeRange::fixed(std::move(shape))}});
+  };
+  EXPECT_THAT(error("x", {3, 1, 10, 8}), testing::EndsWith("10 is not divisible by 4; x:3x1x12x8 would fit"));
+  EXPECT_THAT(error("a,b", {3, 1, 10, 8}), testing::EndsWith("; 'a,b':3x1x12x8 would fit"));  // as the flag reads it
+  // What would fit is more than an axis can have.
+  EXPECT_THAT(error("x", {1, 1, INT32_MAX, 8}), testing::EndsWith("is not divisible by 4"));
 }
 TEST(Specialise, UnknownShapes) {
   Net n;
@@ -72,7 +77,7 @@ TEST(Specialise, UnknownShapes) {
   ir::Value* y = n.graph->makeValue("y");
   n.graph->makeNode(n.graph->top(), "Relu", {x}, {y})->origins = {"r"};
   n.output(y);
-  EXPECT_EQ(errorOf(*n.graph, {}), "input 'x:0' has no shape in the model: give one, e.g. --shapes=x:0:1x3x224x224");
+  EXPECT_EQ(errorOf(*n.graph, {}), "input 'x:0' has no shape in the model: give one, e.g. --shapes='x:0':1x3x224x224");
   passes::specialise(*n.graph, {{"x:0", {{1, 2}, {2, 2}, {4, 2}}}});
   EXPECT_EQ(ir::toString(y->type.dims), "x_0_0x2");
 }

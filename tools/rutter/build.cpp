@@ -13,7 +13,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
+#include "base/text.h"
 #include "cli/exports.h"
+#include "cli/values.h"
 #include "compiler/timing_cache.h"
 #include "knobs/route.h"
 #include "passes/infer.h"
@@ -216,35 +218,33 @@ void buildFromModel(Session& s, const Options& o) {
       "the engine could not be loaded"));
 }
 
-// Flags that build an engine with these profiles and tune it for `run`, which lies in profile `use`, a blank after
-// each. Inputs that have one shape only may be static in the model, where --shapes is an error: they are left out,
-// unless there is nothing else to say.
-std::string shapeFlags(const std::vector<RangeMap>& profiles, size_t use, const ShapeMap& run) {
+// Flags that build an engine with these profiles and tune it for `run`, which lies in profile `use`.
+std::vector<std::string> shapeFlags(const std::vector<RangeMap>& profiles, size_t use, const ShapeMap& run) {
   auto list = [](const RangeMap& p, auto&& of) {
     std::vector<std::string> out;
-    for (const auto& [name, range] : p) out.push_back(fmt::format("{}:{}", name, printDims(of(name, range))));
+    for (const auto& [name, range] : p) out.push_back(printShape(name, of(name, range)));
     return fmt::format("{}", fmt::join(out, ","));
   };
   const auto here = [&](auto& name, auto&) { return run.at(name); };
   const bool open = std::any_of(profiles.begin(), profiles.end(), [](auto& p) {
     return std::any_of(p.begin(), p.end(), [](auto& in) { return in.second.min != in.second.max; });
   });
-  if (profiles.size() == 1 && !open)
-    return fmt::format("[--shapes={}, unless its shapes are fixed] ", list(profiles[0], here));
-  std::string out;
+  const bool one = profiles.size() == 1;
+  if (one && !open) return {"--shapes=" + list(profiles[0], here)};
+  std::vector<std::string> out;
   for (size_t i = 0; i < profiles.size(); i++) {
-    if (profiles.size() > 1) out += fmt::format("--profile={} ", i);
-    out += fmt::format(
-        "--minShapes={} --optShapes={} --maxShapes={} ", list(profiles[i], [](auto&, auto& r) { return r.min; }),
-        profiles.size() == 1 ? list(profiles[i], here) : list(profiles[i], [](auto&, auto& r) { return r.opt; }),
-        list(profiles[i], [](auto&, auto& r) { return r.max; }));
+    const RangeMap& p = profiles[i];
+    if (!one) out.push_back(fmt::format("--profile={}", i));
+    out.push_back("--minShapes=" + list(p, [](auto&, auto& r) { return r.min; }));
+    out.push_back("--optShapes=" + (one ? list(p, here) : list(p, [](auto&, auto& r) { return r.opt; })));
+    out.push_back("--maxShapes=" + list(p, [](auto&, auto& r) { return r.max; }));
   }
-  if (profiles.size() == 1) return out;
-  return out + fmt::format("--useProfile={} --shapes={} ", use, list(profiles[use], here));
+  if (!one) out.insert(out.end(), {fmt::format("--useProfile={}", use), "--shapes=" + list(profiles[use], here)});
+  return out;
 }
 
 // The runtime compares machine and versions with the fingerprint; which shapes are run on how many threads is known
-// only here. Tuning is for one set of shapes: the first profile's opt, unless told otherwise.
+// only here.
 void warnIfTunedForSomethingElse(const Session& s, size_t use) {
   const char* text = s.engine->getTuningFingerprint();
   if (!text || !*text) return;
@@ -252,20 +252,25 @@ void warnIfTunedForSomethingElse(const Session& s, size_t use) {
   auto add = [&](const std::string& name, const std::string& there, const std::string& here) {
     if (there != here) differences.push_back(fmt::format("{}: {} there, {} here", name, there, here));
   };
-  const auto profiles = engineProfiles(*s.engine);
-  for (const auto& [name, range] : profiles[0]) add(name, printDims(range.opt), printDims(s.shapes.at(name)));
-  const bool otherShapes = !differences.empty();
   auto facts = Fingerprint::parse(text).facts;
+  bool open = false;  // the model's shapes
+  for (const auto& [name, dims] : s.shapes)
+    if (auto it = facts.find("shape:" + name); it != facts.end())
+      open = true, add("shape of " + name, it->second, printDims(dims));
+  const bool otherShapes = !differences.empty();
   const auto threads = std::to_string(s.runtime->getMaxThreads());
   // Cores that are not there are the runtime's to tell.
   if (auto it = facts.find("threads"); it != facts.end() && Fingerprint::ofMachine().facts["cores"] == facts["cores"])
     add("threads", it->second, threads);
   if (differences.empty()) return;
-  s.console.warning(
-      fmt::format("the engine was tuned for {} ({}): it is right here too, but to make it fast tune it for this: "
-                  "rutter --onnx=<its model> {}--threads={} --tune",
-                  otherShapes ? "other shapes" : "another number of threads", fmt::join(differences, "; "),
-                  shapeFlags(profiles, use, s.shapes), threads));
+  // A static model takes no shapes.
+  std::vector<std::string> args =
+      open ? shapeFlags(engineProfiles(*s.engine), use, s.shapes) : std::vector<std::string>{};
+  args.insert(args.end(), {"--threads=" + threads, "--tune"});
+  s.console.warning(fmt::format(
+      "the engine was tuned for {} ({}): it is right here too, but to make it fast tune it for this: "
+      "rutter --onnx=<its model> {}",
+      otherShapes ? "other shapes" : "another number of threads", fmt::join(differences, "; "), shellJoin(args)));
 }
 
 }  // namespace

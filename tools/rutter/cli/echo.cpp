@@ -1,6 +1,7 @@
 // The options as understood, for the log. Keys follow trtexec's, so that scripts that read them go on working.
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "cli/options.h"
 
 namespace rutter::cli {

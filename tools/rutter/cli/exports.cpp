@@ -1,17 +1,15 @@
 #include "cli/exports.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "cli/values.h"
 
 namespace rutter::cli {
@@ -21,13 +19,7 @@ void checkWritable(std::string_view flag, const std::string& path) {
     if (S_ISDIR(st.st_mode)) throw UserError("--{}={}: it is a folder", flag, path);
     if (!S_ISREG(st.st_mode) || isOpenDescriptor(path)) return;
   }
-  const std::string file = behindLinks(path);
-  const auto slash = file.rfind('/');
-  const auto folder = slash == file.npos ? "." : slash == 0 ? "/" : file.substr(0, slash);
-  if (::stat(folder.c_str(), &st) == 0 && !S_ISDIR(st.st_mode))
-    throw UserError("--{}={}: {} is a file, not a folder", flag, path, folder);
-  if (::access(folder.c_str(), W_OK | X_OK) != 0)
-    throw UserError("--{}={}: nothing can be written to the folder {}: {}", flag, path, folder, std::strerror(errno));
+  if (const std::string why = whyUnwritable(path); !why.empty()) throw UserError("--{}={}: {}", flag, path, why);
 }
 
 std::string jsonNumber(double v) {

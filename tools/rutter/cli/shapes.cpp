@@ -27,8 +27,7 @@ std::string suggestion(const std::vector<InputInfo>& inputs, const ShapeMap& giv
     if (auto it = given.find(in.name); it != given.end()) dims = it->second;
     for (size_t i = 0; i < dims.size(); i++)
       if (dims[i] < 0) dims[i] = i == 0 ? 1 : dims.size() == 4 ? (i == 1 ? 3 : 224) : 128;
-    const bool quote = in.name.find_first_of(":,") != std::string::npos;
-    out += fmt::format("{}{}:{}", out.empty() ? "" : ",", quote ? "'" + in.name + "'" : in.name, printDims(dims));
+    out += (out.empty() ? "" : ",") + printShape(in.name, dims);
   }
   return out;
 }

@@ -187,10 +187,6 @@ std::vector<double> parsePercentiles(std::string_view flag, std::string_view tex
   return out;
 }
 
-std::string printDims(const std::vector<int64_t>& dims) {
-  return dims.empty() ? "scalar" : fmt::format("{}", fmt::join(dims, "x"));
-}
-
 std::string expandHome(const std::string& path) {
   if (path != "~" && !path.starts_with("~/")) return path;
   const char* home = std::getenv("HOME");

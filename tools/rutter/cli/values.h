@@ -46,8 +46,6 @@ std::vector<NamedSize> parseSizes(std::string_view flag, std::string_view text, 
 /// Percentiles in [0, 100].
 std::vector<double> parsePercentiles(std::string_view flag, std::string_view text);
 
-/// "1x3x224x224", "scalar" without dims.
-std::string printDims(const std::vector<int64_t>& dims);
 /// A `~` or `~/…` at the start stands for the home folder.
 std::string expandHome(const std::string& path);
 /// For people: arguments joined by blanks, in single quotes where the shell would read them otherwise.

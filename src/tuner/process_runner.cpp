@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -32,7 +33,7 @@ ProcessRunner::~ProcessRunner() {
 }
 
 void ProcessRunner::begin(Work work) {
-  if (work == Work::kWinner && work_ != work) winnerSince_ = SteadyClock().now();
+  if (work == Work::kWinner && work_ != work) winnerSince_ = monotonicSeconds();
   work_ = work;
 }
 
@@ -41,7 +42,7 @@ bool ProcessRunner::hurried() const {
   if (hurry_(work_)) return true;
   if (work_ != Work::kWinner || o_.winnerSeconds <= 0) return false;
   const double build = prepareSeconds_ + baseline_.buildMs / 1000 + baseline_.runSeconds;
-  return SteadyClock().now() - winnerSince_ > std::max(o_.winnerSeconds, 5 + 2 * build);
+  return monotonicSeconds() - winnerSince_ > std::max(o_.winnerSeconds, 5 + 2 * build);
 }
 
 const Json& ProcessRunner::about() {

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "base/text.h"
 #include "onnx/file.h"
 #include "onnx/tensors.h"
 
@@ -11,10 +12,6 @@ namespace rutter::tuner {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "files hold little-endian data");
-
-std::string shapeText(const std::vector<int64_t>& dims) {
-  return dims.empty() ? "scalar" : fmt::format("{}", fmt::join(dims, "x"));
-}
 
 // NumPy's type strings without the byte order; bfloat16 has none of its own and is written as two raw bytes.
 struct NpyType {
@@ -95,12 +92,12 @@ class Checker {
   }
   void shape(const std::vector<int64_t>& has) const {
     if (wanted_.dims && *wanted_.dims != has)
-      fail("its shape is {}, but {} is wanted", shapeText(has), shapeText(*wanted_.dims));
+      fail("its shape is {}, but {} is wanted", printDims(has), printDims(*wanted_.dims));
   }
   void size(int64_t has, const std::vector<int64_t>& dims) const {
     const int64_t want = ir::bytesOf(wanted_.dtype, ir::elementCount(dims));
     if (has != want)
-      fail("it holds {} bytes, but {} of shape {} take {}", has, ir::dtypeName(wanted_.dtype), shapeText(dims), want);
+      fail("it holds {} bytes, but {} of shape {} take {}", has, ir::dtypeName(wanted_.dtype), printDims(dims), want);
   }
 
  private:

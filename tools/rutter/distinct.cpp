@@ -1,8 +1,8 @@
 #include "distinct.h"
 
-#include <chrono>
 #include <set>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "build.h"
 #include "cli/shapes.h"
@@ -12,8 +12,7 @@ namespace rutter::cli {
 
 Distinct countDistinct(const frontend::Model& model, const knobs::Expression& e, const Options& o, double seconds) {
   Distinct d;
-  const auto begin = std::chrono::steady_clock::now();
-  auto spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+  const double begin = monotonicSeconds();
   try {
     compiler::BuildOptions b;
     for (const auto& ranges : planShapes(modelInputs(*model.graph), o).profiles) {
@@ -30,7 +29,7 @@ Distinct countDistinct(const frontend::Model& model, const knobs::Expression& e,
     const bool full = o.tuning.search == "full";
     const uint64_t n = full ? e.fullCount().small().value_or(UINT64_MAX) : e.fastCount();
     std::set<Hash128> seen;
-    for (uint64_t i = 0; i < n && spent() < seconds; i++) {
+    for (uint64_t i = 0; i < n && monotonicSeconds() - begin < seconds; i++) {
       b.route = full ? e.full(i) : e.fast(i);
       seen.insert(compiler::decideModel(model, b).decision.hash);
       d.decided++;

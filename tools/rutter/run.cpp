@@ -3,10 +3,10 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <fstream>
 
+#include "base/clock.h"
 #include "base/cpu.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -73,11 +73,11 @@ void timeDeserialize(Session& s, const Options& o, Console& console) {
   if (path.empty()) bytes.reset(s.errors.need(s.engine->serialize(), "the engine could not be serialised"));
   std::vector<double> ms;
   for (int i = 0; i < kLoads; i++) {
-    const auto begin = std::chrono::steady_clock::now();
+    const double begin = monotonicSeconds();
     std::unique_ptr<IEngine> e(bytes ? s.runtime->deserializeEngine(bytes->data(), bytes->size())
                                      : s.runtime->deserializeFile(path.c_str()));
     s.errors.need(e.get(), "the engine could not be loaded");
-    ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+    ms.push_back(1000 * (monotonicSeconds() - begin));
   }
   const double first = ms.front();
   const auto sum = summarize(ms, {});

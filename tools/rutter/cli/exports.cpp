@@ -17,7 +17,7 @@ void checkWritable(std::string_view flag, const std::string& path) {
   struct stat st{};
   if (::stat(path.c_str(), &st) == 0) {
     if (S_ISDIR(st.st_mode)) throw UserError("--{}={}: it is a folder", flag, path);
-    if (!S_ISREG(st.st_mode) || isOpenDescriptor(path)) return;
+    if (!S_ISREG(st.st_mode)) return;
   }
   if (const std::string why = whyUnwritable(path); !why.empty()) throw UserError("--{}={}: {}", flag, path, why);
 }

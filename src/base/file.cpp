@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -59,8 +61,11 @@ Target follow(std::string path) {
     for (const std::string& folder : {std::string("/proc/self/fd/"), std::string("/dev/fd/")})
       if (path.starts_with(folder) && path.size() > folder.size() &&
           path.find_first_not_of("0123456789", folder.size()) == path.npos &&
-          (path[folder.size()] != '0' || path.size() == folder.size() + 1))  // "007" is no name there
-        return {path, std::atoi(path.c_str() + folder.size())};
+          (path[folder.size()] != '0' || path.size() == folder.size() + 1)) {  // "007" is no name there
+        int number = INT_MAX;                                                  // of which none is open
+        std::from_chars(path.data() + folder.size(), path.data() + path.size(), number);
+        return {path, number};
+      }
     const ssize_t n = readlink(path.c_str(), text, sizeof text);
     if (n <= 0 || size_t(n) == sizeof text) break;
     const std::string to(text, size_t(n));

@@ -25,12 +25,17 @@ struct Bound {
   std::string where;
 };
 
+struct Fixed {
+  std::map<std::string, ir::Dim> symbols;
+  std::map<std::pair<std::string, size_t>, ir::Dim> axes;
+};
+
 class Specialiser {
  public:
   Specialiser(ir::Graph& g, const Profile& p) : graph_(g), profile_(p) {}
 
-  /// Inputs and axes that are open in the model and fixed by the profile.
-  const std::set<std::pair<std::string, size_t>>& fixed() const { return fixed_; }
+  /// What the profile fixes: the symbols' values, and the axes that are open in the model, as it writes them.
+  const Fixed& fixed() const { return fixed_; }
 
   void run() {
     for (const auto& [name, range] : profile_) {
@@ -41,7 +46,7 @@ class Specialiser {
                         inputNames(graph_));
       apply(**it, range);
     }
-    std::map<std::string, ir::Dim> substitution;
+    std::map<std::string, ir::Dim>& substitution = fixed_.symbols;
     for (const auto& [symbol, b] : bounds_) {
       if (b.info.min == b.info.max) {
         substitution[symbol] = b.info.min;
@@ -56,7 +61,7 @@ class Specialiser {
                         printShape(v->name, std::vector<int64_t>{1, 3, 224, 224}));
       for (size_t i = 0; i < v->type.rank(); i++) {
         ir::Dim& d = v->type.dims[i];
-        if (!d.isConstant() && d.substitute(substitution).isConstant()) fixed_.emplace(v->name, i);
+        if (!d.isConstant() && d.substitute(substitution).isConstant()) fixed_.axes.try_emplace({v->name, i}, d);
         d = d.substitute(substitution);
         std::vector<std::string> symbols;
         d.collectSymbols(symbols);
@@ -135,7 +140,7 @@ class Specialiser {
   ir::Graph& graph_;
   const Profile& profile_;
   std::map<std::string, Bound> bounds_;
-  std::set<std::pair<std::string, size_t>> fixed_;
+  Fixed fixed_;
 };
 
 void inferRegion(ir::Graph& g, ir::Region& r) {
@@ -152,24 +157,32 @@ void inferRegion(ir::Graph& g, ir::Region& r) {
 }
 
 // Shapes near the profile's, which do not fit the model. Networks that halve their extents and join the halves again
-// want multiples of a power of two; the first axis is the batch, as a rule, and stays.
-std::string shapesThatFit(const ir::Graph& wrong, const std::set<std::pair<std::string, size_t>>& axes) {
+// want multiples of a power of two; the first axis is the batch, as a rule, and stays unless its symbol is elsewhere.
+std::string shapesThatFit(const ir::Graph& wrong, const Fixed& fixed) {
+  std::vector<std::string> inner;  // symbols of other axes
+  for (const auto& [axis, dim] : fixed.axes)
+    if (axis.second > 0) dim.collectSymbols(inner);
   for (int64_t multiple = 2; multiple <= 256; multiple *= 2) {
+    std::map<std::string, ir::Dim> symbols = fixed.symbols;
+    bool changed = false, possible = wrong.symbols.empty();
+    for (const std::string& s : inner) {
+      const int64_t was = symbols.at(s).value(), now = (was + multiple - 1) / multiple * multiple;
+      symbols[s] = now;
+      changed |= now != was;
+    }
+    if (!changed || !possible) continue;
     const auto g = wrong.clone();
     std::string text;
-    bool changed = false, possible = true;
     for (ir::Value* v : g->top().inputs) {
-      for (size_t i = 1; i < v->type.rank(); i++) {
-        ir::Dim& d = v->type.dims[i];
-        if (!axes.count({v->name, i}) || !d.isConstant() || d.value() % multiple == 0) continue;
-        d = (d.value() + multiple - 1) / multiple * multiple;
-        changed = true;
-        possible &= d.value() <= INT32_MAX;
-      }
+      for (size_t i = 0; i < v->type.rank(); i++)
+        if (auto open = fixed.axes.find({v->name, i}); open != fixed.axes.end()) {
+          v->type.dims[i] = open->second.substitute(symbols);
+          possible &= v->type.dims[i].value() <= INT32_MAX;
+        }
       text +=
           (text.empty() ? "" : ",") + printShape(v->name, ir::constants(v->type.dims).value_or(std::vector<int64_t>{}));
     }
-    if (!changed || !possible || !g->symbols.empty()) continue;
+    if (!possible) continue;
     try {
       inferTypes(*g);
       return text;

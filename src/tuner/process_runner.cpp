@@ -179,7 +179,10 @@ void ProcessRunner::needBaseline() {
     about();
     return;
   }
+  const Work work = work_;
+  if (work == Work::kWinner) begin(Work::kSave);  // what it takes to begin is not the winner's time
   measureBaseline();
+  begin(work);
   if (baseline_.status == Status::kInterrupted) throw InterruptedError("the default engine");
   if (!haveBaseline_) throw UserError("the default route does not run any more: {}", baseline_.error);
 }
@@ -334,6 +337,15 @@ std::string ProcessRunner::hashOf(const std::string& path) {
     return checker_->hashOf(path);
   } catch (const UserError&) {
     return "";
+  }
+}
+
+bool ProcessRunner::holds(const std::string& path, const CandidateRecord& c) {
+  try {
+    return checker_->routeOf(path) == c.route &&
+           (c.sameAs || c.engineHash.empty() || checker_->hashOf(path) == c.engineHash);
+  } catch (const UserError&) {
+    return false;
   }
 }
 

@@ -150,28 +150,33 @@ void Search::record(CandidateRecord& r) {
     out << cacheLine(r, nullptr) << std::flush;
     if (!out) throw DeviceError("cannot write {}", config_.cacheFile);
   }
-  saveOwn(r, false);
+  saveOwn(r);
   listener_.onEnd(infoOf(r));
 }
 
 // A candidate's engine beside the winner's, for --saveAllEngines.
-void Search::saveOwn(const CandidateRecord& r, bool ifMissing) {
-  if (!config_.saveAllEngines || r.status != Status::kOk) return;
+void Search::saveOwn(const CandidateRecord& r) {
+  if (!config_.saveAllEngines || r.status != Status::kOk || !ownSaved_.insert(r.iter).second) return;
   const std::string path = fmt::format("{}.iter{}", config_.saveEngine, r.iter);
-  if (ifMissing && !runner_.hashOf(path).empty()) return;
+  const auto warn = [&](const std::string& text) { listener_.onMessage(int(Severity::kWarning), text); };
   try {
-    runner_.save(r.iter, r.route, path);
+    if (!runner_.holds(path, r)) runner_.save(r.iter, r.route, path);
   } catch (const InterruptedError&) {
-    listener_.onMessage(int(Severity::kWarning),
-                        fmt::format("stopped before {} was written; --continue writes it", path));
+    warn(fmt::format("stopped before {} was written; --continue writes it", path));
+  } catch (const UserError& e) {  // built once more, as its engine is that of another route or of another session
+    warn(fmt::format("{} is not written: {}", path, e.what()));
   }
 }
 
+// Those of earlier sessions that were killed or stopped before they had written them.
+void Search::saveMissing() {
+  if (config_.recordedOnly) return;
+  for (const auto& [route, c] : known_)
+    if (pacer_.stopLevel() == 0) saveOwn(c);
+}
+
 void Search::finish(CandidateRecord r, bool fresh) {
-  if (fresh)
-    record(r);
-  else if (!config_.recordedOnly && pacer_.stopLevel() == 0 && !outOfTime(0))
-    saveOwn(r, true);  // it was killed or stopped before
+  if (fresh) record(r);
   busy_ += r.busySeconds;
   if (r.status == Status::kInterrupted) {
     recorded_.interrupted[r.route] = r.iter;
@@ -488,6 +493,7 @@ TuneResult Search::run(const std::function<std::unique_ptr<Strategy>(const Basel
     if (!more || config_.budgetSeconds <= 0 || pacer_.stopLevel() > 0) break;
     if (outOfTime(std::max(0.06 * config_.budgetSeconds, 3 * processSeconds()))) break;
   }
+  saveMissing();
   sayUsedUp();
   if (const double left = config_.budgetSeconds - pacer_.elapsed();
       outOfTime_ && !known_.empty() && pacer_.stopLevel() == 0 && left > 0.1 * config_.budgetSeconds)

@@ -51,6 +51,8 @@ class Runner {
   virtual std::string save(int64_t iter, const std::string& route, const std::string& path) = 0;
   /// The `engineHash` that an engine file has; "" if it is no whole engine.
   virtual std::string hashOf(const std::string& path) = 0;
+  /// Whether the file is this candidate's engine. One whose engine is that of another route has no hash of its own.
+  virtual bool holds(const std::string& path, const CandidateRecord& c) = 0;
   /// Engines of other candidates will not be asked for soon and may be dropped.
   virtual void keepOnly(const std::vector<int64_t>& iters) {}
 };
@@ -163,10 +165,11 @@ class Search {
   void noteEvents();
   void publish(std::vector<ConfirmRecord> confirmed);
   const CandidateRecord& shortest(const std::string& best);
+  const CandidateRecord& shortestOf(const std::string& best);
   std::optional<std::string> decisionOf(const std::string& route, const CandidateRecord& winner, double& spent);
-  void cannotShorten(const CandidateRecord& winner, const std::string& why);
   void buildShortened(const std::string& route, const CandidateRecord& winner);
-  void saveOwn(const CandidateRecord& r, bool ifMissing);
+  void saveOwn(const CandidateRecord& r);
+  void saveMissing();
   bool wasBuilt(const CandidateRecord& winner, const std::string& route);  // or failed to build
   CandidateRecord* find(const std::string& route);
   bool usedUp() const;
@@ -193,6 +196,7 @@ class Search {
   std::map<std::string, std::vector<double>> processes_;  // route -> log ratios of fresh ranking processes
   std::map<std::string, std::string> byDecision_;         // decision -> route
   std::set<std::string> written_;                         // decisions that the journal holds, as text
+  std::set<int64_t> ownSaved_;                            // candidates whose engines were looked after
   std::set<std::string> bad_;                             // finalists that failed in a fresh process
   std::vector<ConfirmRecord> confirmed_;
   std::optional<WinnerRecord> winner_;

@@ -32,13 +32,7 @@ std::string shortened(const std::string& route, const std::function<bool(const s
 std::optional<std::string> Search::decisionOf(const std::string& route, const CandidateRecord& winner, double& spent) {
   if (auto it = recorded_.decided.find(route); it != recorded_.decided.end()) return it->second.decision;
   if (!config_.shorten || config_.recordedOnly || pacer_.stopLevel() > 0) return std::nullopt;
-  Decision d;
-  try {
-    d = runner_.decide(route, Purpose::kWinner);
-  } catch (const DeviceError& e) {
-    cannotShorten(winner, e.what());
-    return std::nullopt;
-  }
+  const Decision d = runner_.decide(route, Purpose::kWinner);
   if (d.status == Status::kInterrupted) return std::nullopt;
   measured_ = true;
   DecidedRecord r{winner.iter, route, d.status == Status::kOk ? d.hash : "", d.seconds};
@@ -48,26 +42,13 @@ std::optional<std::string> Search::decisionOf(const std::string& route, const Ca
   return (recorded_.decided[route] = std::move(r)).decision;
 }
 
-// The winner was confirmed under its own route: that stays if the machine or the disk fails here.
-void Search::cannotShorten(const CandidateRecord& winner, const std::string& why) {
-  listener_.onMessage(int(Severity::kWarning),
-                      fmt::format("candidate {} keeps its route, which may be longer than it need be: {}; --continue "
-                                  "looks again",
-                                  winner.iter, why));
-}
-
 // Built, since an engine file holds its route; if now is not the time for it, --continue does it.
 void Search::buildShortened(const std::string& route, const CandidateRecord& winner) {
   if (!config_.shorten || config_.recordedOnly || pacer_.stopLevel() > 0) return;
   const CandidateRecord* known = find(route);
   const int64_t iter = known ? known->iter : recorded_.nextIter;
   const double begin = pacer_.elapsed();
-  CandidateRecord b;
-  try {
-    b = runner_.rebuild(iter, route);
-  } catch (const DeviceError& e) {
-    return cannotShorten(winner, e.what());
-  }
+  const CandidateRecord b = runner_.rebuild(iter, route);
   if (b.status == Status::kInterrupted) return;
   measured_ = true;
   if (!known) recorded_.nextIter++;  // its file may have been written, so the number is taken
@@ -89,8 +70,19 @@ void Search::buildShortened(const std::string& route, const CandidateRecord& win
   recorded_.shortened[winner.iter] = std::move(s);
 }
 
-// The candidate that decides the same by fewer assignments.
-const CandidateRecord& Search::shortest(const std::string& best) {
+// The candidate that decides the same by fewer assignments. The winner was confirmed under its own route: that stays if
+// the machine or the disk fails here.
+const CandidateRecord& Search::shortest(const std::string& best) try {
+  return shortestOf(best);
+} catch (const DeviceError& e) {
+  listener_.onMessage(int(Severity::kWarning),
+                      fmt::format("candidate {} keeps its route, which may be longer than it need be: {}; --continue "
+                                  "looks again",
+                                  known_.at(best).iter, e.what()));
+  return known_.at(best);
+}
+
+const CandidateRecord& Search::shortestOf(const std::string& best) {
   const CandidateRecord& c = known_.at(best);
   if (!config_.dedupe) return c;
   double spent = 0;

@@ -52,8 +52,11 @@ void check(const TuneOptions& o) {
   bool references = false;
   for (const IoPair& p : o.pairs) references |= !p.refOutputs.empty();
   if (references && !(o.accuracy.threshold > 0)) throw UserError("--loadRefOutputs needs --accuracyThreshold above 0");
-  for (const std::string& path : {o.cacheFile, o.saveEngine}) {
-    if (path.empty()) continue;
+  // Beside a link is another place than where it leads.
+  std::vector<std::string> written = {o.cacheFile, o.cacheFile + ".journal"};
+  if (!o.saveEngine.empty()) written.push_back(o.saveEngine);
+  if (o.saveAllEngines) written.push_back(o.saveEngine + ".iter0");
+  for (const std::string& path : written) {
     if (const std::string why = whyUnwritable(path); !why.empty()) throw UserError("cannot write {}: {}", path, why);
   }
   if (const char* what = notAFile(o.saveEngine); *what)

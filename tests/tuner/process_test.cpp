@@ -340,6 +340,26 @@ TEST_F(ProcessTest, AllEnginesAreSavedUnderTheirOwnNumbers) {
     EXPECT_EQ(Json::parse(readWholeFile(fmt::format("{}.iter{}", o.saveEngine, c.iter))).at("route"), route);
 }
 
+// A number that was recorded and whose engine was not written yet may name the engine of another search.
+TEST_F(ProcessTest, EnginesOfOtherSearchesAreReplaced) {
+  TuneOptions o = options(exampleWorld());
+  o.saveAllEngines = true;
+  tune(o, silent_);
+  int64_t own = -1;
+  for (const auto& [route, c] : candidates())
+    if (!c.sameAs) own = c.iter;
+  const std::string path = fmt::format("{}.iter{}", o.saveEngine, own), want = readWholeFile(path);
+  Json other = Json::parse(want);
+  for (const char* key : {"route", "world"}) {
+    other[key] = "-tile=8";
+    replaceFile(path, other.dump());
+    o.resume = true;
+    tune(o, silent_);
+    EXPECT_EQ(readWholeFile(path), want) << key;
+    other = Json::parse(want);
+  }
+}
+
 // Workers are replaced now and then: that the time is up while one prepares costs its candidate, not the search.
 TEST_F(ProcessTest, AnInterruptedPreparationIsAnInterruptedCandidate) {
   RunnerOptions o;
@@ -374,6 +394,12 @@ TEST_F(ProcessTest, AWinnerIsBuiltAfterTheFirstStop) {
   EXPECT_EQ(stopped->rebuild(2, "-tile=16").status, Status::kOk);
   EXPECT_EQ(stopped->sample(2, "-tile=16", "confirm", 0).status, Status::kOk);
   stopped.reset();
+
+  // A winner's time begins when the default is there.
+  fs::remove(dir_ + "/tmp/default.engine");
+  auto late = make([&](Work w) { return w == Work::kWinner && !fs::exists(dir_ + "/tmp/default.engine"); });
+  EXPECT_EQ(late->rebuild(2, "-tile=16").status, Status::kOk);
+  late.reset();
 
   auto hurried = make([](Work) { return true; });
   EXPECT_EQ(hurried->rebuild(3, "-tile=16").status, Status::kInterrupted);

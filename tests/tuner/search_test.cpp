@@ -144,6 +144,46 @@ TEST(Search, AnEngineThatIsNotWrittenInTimeIsSaid) {
   EXPECT_EQ(s.runner.saved.size(), 6u);  // the winner, and five candidates
 }
 
+// Engines that an earlier session owes are written when a search is gone on with: when it is extended and when its time
+// is used up, too, and over those that other searches have left under these names. One that cannot be built any more
+// ends nothing.
+TEST(Search, EnginesThatAreMissingAreWritten) {
+  Session s(exampleWorld());
+  s.config.saveEngine = "/e";
+  s.config.saveAllEngines = true;
+  s.config.budgetSeconds = 100;
+  const TuneResult first = s.run(s.spec(SearchKind::kFast, kExample));
+  const auto all = s.runner.saved;
+  ASSERT_EQ(all.size(), 6u);
+  s.runner.saves = 0;
+  s.run(s.spec(SearchKind::kFast, kExample));
+  EXPECT_EQ(s.runner.saves, 0);
+
+  s.runner.saved.erase("/e.iter1");
+  s.runner.saved["/e.iter3"] = {3, "-tile=8"};
+  s.config.budgetSeconds = 1e-3;
+  s.run(s.spec(SearchKind::kFast, kExample));
+  EXPECT_EQ(s.runner.saved, all);
+
+  s.runner.saved.erase("/e.iter2");
+  s.config.budgetSeconds = 100;
+  s.config.epoch = 1;
+  s.journal->append({{"type", "session"}, {"epoch", 1}, {"t", 0}});
+  s.run(s.spec(SearchKind::kFast, "-tile=16"));
+  EXPECT_TRUE(s.runner.saved.count("/e.iter2"));
+
+  Json later = exampleWorld();
+  later["faults"] = {{"-tile=64", "gone"}};
+  Session t(later, s.config);
+  t.journal = Journal::inMemory(s.journal->records());
+  EXPECT_EQ(t.run(t.spec(SearchKind::kFast, "-tile=16")).route, first.route);
+  EXPECT_FALSE(t.runner.saved.count("/e.iter3"));
+  EXPECT_TRUE(t.runner.saved.count("/e.iter4"));
+  ASSERT_EQ(t.messages.size(), 1u);
+  EXPECT_NE(t.messages[0].find(" is not written: route '-fuse=on -tile=64 -unroll=1' was ok"), std::string::npos)
+      << t.messages[0];
+}
+
 TEST(Search, FaultsCostOneCandidateEach) {
   Json j = exampleWorld();
   j["faults"] = {{"-tile=16", "crash"}, {"-tile=64", "hang"}, {"-unroll=2", "rejected"}};

@@ -239,6 +239,7 @@ class SimRunner : public Runner {
   }
   std::string save(int64_t iter, const std::string& route, const std::string& path) override {
     if (interruptedSaves && path.find(".iter") != path.npos) throw InterruptedError("an engine");
+    if (world.fault(route) == "gone") throw UserError("route '{}' was ok and is crashed now", route);
     saves++;
     saved[path] = {iter, route};
     clock.advance(0.05);
@@ -247,6 +248,10 @@ class SimRunner : public Runner {
   std::string hashOf(const std::string& path) override {
     auto it = saved.find(path);
     return it == saved.end() ? "" : it->second.first < 0 ? "default" : engineHash(it->second.second);
+  }
+  bool holds(const std::string& path, const CandidateRecord& c) override {
+    auto it = saved.find(path);
+    return it != saved.end() && it->second.second == c.route;
   }
 
   const World& world;

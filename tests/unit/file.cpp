@@ -156,6 +156,7 @@ TEST_F(Files, WhyAPlaceCannotBeWritten) {
   EXPECT_EQ(whyUnwritable("f"), "");
   EXPECT_EQ(whyUnwritable("/dev/stdout"), "");
   EXPECT_EQ(whyUnwritable("/dev/fd/9876"), "no file 9876 is open");
+  EXPECT_EQ(whyUnwritable("/dev/fd/4294967297"), "no file 2147483647 is open");  // not 1, however it is counted
   EXPECT_THAT(whyUnwritable(dir / "no" / "f"), testing::HasSubstr("the folder " + (dir / "no").string() + ": No such"));
   std::ofstream(dir / "f") << "x";
   EXPECT_EQ(whyUnwritable(dir / "f" / "g"), (dir / "f").string() + " is a file, not a folder");

@@ -70,6 +70,18 @@ TEST(Specialise, ShapesThatWouldFit) {
   // What would fit is more than an axis can have.
   EXPECT_THAT(error("x", {1, 1, INT32_MAX, 8}), testing::EndsWith("is not divisible by 4"));
 }
+// What inputs share stays shared, and what is computed from it follows.
+TEST(Specialise, ShapesThatWouldFitAgree) {
+  Net n;
+  const ir::Dim s = ir::Dim::symbol("S");
+  ir::Value* x = n.input("x", {s, 4});
+  ir::Value* y = n.input("y", {1, 1, s, 8});
+  n.input("z", {s * ir::Dim(3), 2});
+  n.output(n.op("SpaceToDepth", {y}, {{"blocksize", int64_t(4)}}));
+  n.output(n.op("Relu", {x}));
+  EXPECT_THAT(errorOf(*n.graph, {{"x", ShapeRange::fixed({10, 4})}}),
+              testing::EndsWith("10 is not divisible by 4; x:12x4,y:1x1x12x8,z:36x2 would fit"));
+}
 TEST(Specialise, UnknownShapes) {
   Net n;
   ir::Value* x = n.input("x:0", {});

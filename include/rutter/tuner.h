@@ -109,6 +109,7 @@ class ITuner {
   /// \param resume go on with what is there, or extend it by another strategy.
   virtual bool setCacheFile(char const* path, bool resume = false) noexcept = 0;
   /// Searches. \return null with the reason reported: wrong inputs, a default that does not run, no worker program.
+  /// A disk that fills on the way ends the search, which is reported, too: the result is the best so far.
   virtual ITuningResult* run() noexcept = 0;
   /// From any thread: 1 ends the search in order, 2 at once; 0 takes it back.
   virtual void stop(int32_t level) noexcept = 0;

@@ -272,6 +272,7 @@ class Tuner final : public ITuner {
     std::optional<UserStrategy> user;
     if (strategy_) user.emplace(*strategy_);
     tuner::TuneResult r = tuner::tune(o, listener, &stop_, user ? &*user : nullptr);
+    if (!r.error.empty()) reporter_.report(ErrorCode::kFAILED_EXECUTION, r.error.c_str());
     if (!o.build.timingCacheFile.empty())
       config_.timings()->combine(compiler::TimingCache::read(o.build.timingCacheFile), false);
     std::string engine = r.enginePath.empty() ? "" : readWholeFile(r.enginePath);

@@ -122,6 +122,16 @@ void failWriting(const std::string& path) {
   throw DeviceError("cannot write '{}': {}", path, std::strerror(errno));
 }
 
+void appendToFile(const std::string& path, std::string_view bytes) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (fd < 0) failWriting(path);
+  const bool written = writeAll(fd, bytes);
+  const int error = errno;
+  close(fd);
+  errno = error;
+  if (!written) failWriting(path);
+}
+
 bool isOpenDescriptor(const std::string& path) {
   return follow(path).descriptor >= 0;
 }

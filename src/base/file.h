@@ -11,6 +11,9 @@ std::string readWholeFile(const std::string& path);
 /// All of `bytes`, however many calls it takes; false, with errno set, if that fails.
 bool writeAll(int fd, std::string_view bytes);
 
+/// Appends in one write, or as few as it takes; makes the file if there is none. DeviceError as failWriting.
+void appendToFile(const std::string& path, std::string_view bytes);
+
 /// True for names that stand for this process's open files: /dev/stdout, /dev/fd/3, links to them.
 bool isOpenDescriptor(const std::string& path);
 

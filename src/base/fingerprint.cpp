@@ -28,8 +28,8 @@ Fingerprint Fingerprint::parse(const std::string& json) {
     Fingerprint f;
     f.facts = nlohmann::json::parse(json).get<std::map<std::string, std::string>>();
     return f;
-  } catch (const nlohmann::json::exception& e) {
-    throw UserError("a fingerprint cannot be read: {}", e.what());
+  } catch (const nlohmann::json::exception&) {
+    throw UserError("a fingerprint cannot be read: it is no JSON object of texts");
   }
 }
 std::vector<std::string> Fingerprint::differences(const Fingerprint& here) const {

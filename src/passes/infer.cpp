@@ -156,13 +156,13 @@ void inferRegion(ir::Graph& g, ir::Region& r) {
   }
 }
 
-// Shapes near the profile's, which do not fit the model. Networks that halve their extents and join the halves again
-// want multiples of a power of two; the first axis is the batch, as a rule, and stays unless its symbol is elsewhere.
+// Shapes near the profile's, which do not fit the model. The first axis is the batch, as a rule, and stays unless its
+// symbol is elsewhere.
 std::string shapesThatFit(const ir::Graph& wrong, const Fixed& fixed) {
   std::vector<std::string> inner;  // symbols of other axes
   for (const auto& [axis, dim] : fixed.axes)
     if (axis.second > 0) dim.collectSymbols(inner);
-  for (int64_t multiple = 2; multiple <= 256; multiple *= 2) {
+  for (const int64_t multiple : kLikelyMultiples) {
     std::map<std::string, ir::Dim> symbols = fixed.symbols;
     bool changed = false, possible = wrong.symbols.empty();
     for (const std::string& s : inner) {

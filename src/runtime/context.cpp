@@ -73,13 +73,12 @@ int Context::unspecifiedInputs() const {
   return int(std::count(specified_.begin(), specified_.end(), false));
 }
 
-// Networks that halve their extents and join the halves again want multiples of a power of two. The first axis is the
-// batch, as a rule: it is left alone if it can be.
+// The first axis is the batch, as a rule: it is left alone if it can be.
 std::string Context::shapesThatFit() const {
   const fb::Plan& plan = engine_->plan();
   std::vector<int64_t> dims, values(values_.size());
   for (const uint32_t first : {1u, 0u})
-    for (int64_t multiple = 2; multiple <= 256; multiple *= 2) {
+    for (const int64_t multiple : kLikelyMultiples) {
       dims = inputDims_;
       bool fits = true;
       std::string text;

@@ -17,14 +17,14 @@ bool isDecision(const Json& j) {
 
 bool isTimed(const Json& j) {
   const std::string event = j.value("event", "");
-  return event == "search_end" || event == "finalists";
+  return event == "search_end" || event == "finalists" || event == "kept";
 }
 
 Recorded::Recorded(const std::vector<Json>& records) {
   for (const Json& j : records) {
     const std::string type = j.value("type", "");
     if (type == "session")
-      searchEnds.clear(), finalists.clear();  // what an earlier session stopped at does not bind this one
+      searchEnds.clear(), finalists.clear(), kept.reset();  // what an earlier session stopped at does not bind this one
     if (type == "baseline") baseline = baselineFromJson(j);
     if (type == "candidate") {
       CandidateRecord r = candidateFromJson(j);
@@ -47,6 +47,12 @@ Recorded::Recorded(const std::vector<Json>& records) {
       if (r.status != Status::kOk) nextIter = std::max(nextIter, r.iter + 1);
       if (r.status != Status::kInterrupted) shortened[r.of] = std::move(r);
     }
+    // The candidate that these are about may be lost: its number is taken all the same.
+    if (type == "samples" || type == "confirm" || type == "winner")
+      nextIter = std::max(nextIter, j.value("iter", int64_t(-1)) + 1);
+    if (type == "winner") winner = winnerFromJson(j);
+    if (type == "strategy" && j.value("event", "") == "kept" && j.contains("winner"))
+      kept = winnerFromJson(j["winner"]);
     if (type == "strategy" && j.value("event", "") == "finalists") finalists.push_back(j.value("count", size_t(1)));
     if (type == "strategy" && j.value("event", "") == "search_end")
       searchEnds.push_back({j.value("asked", int64_t(0)), j.value("reason", "") == "done"});

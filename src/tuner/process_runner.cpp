@@ -48,13 +48,17 @@ bool ProcessRunner::hurried() const {
 const Json& ProcessRunner::about() {
   if (worker_.pid > 0) return about_;
   SteadyClock clock;
-  const double from = clock.now();
-  worker_ = spawnWorker(o_.program, {"worker"}, o_.folder + "/log");
-  candidates_ = 0;
-  Answer a =
-      request(FrameType::kHello,
-              {{"options", o_.options}, {"judge", toJson(o_.judge)}, {"folder", o_.folder}, {"oracle", o_.oracle}},
-              kPrepareSeconds);
+  double from = 0;
+  Answer a;
+  for (int attempt = 0; attempt < 2; attempt++) {  // who kills a worker once by mistake ends no search
+    from = clock.now();
+    worker_ = spawnWorker(o_.program, {"worker"}, o_.folder + "/log");
+    candidates_ = 0;
+    a = request(FrameType::kHello,
+                {{"options", o_.options}, {"judge", toJson(o_.judge)}, {"folder", o_.folder}, {"oracle", o_.oracle}},
+                kPrepareSeconds);
+    if (a.status != Status::kCrashed) break;
+  }
   if (a.status == Status::kInterrupted) throw InterruptedError("the default engine");
   if (a.status != Status::kOk) throw DeviceError("building the default engine: {}", a.text);
   about_ = a.body;
@@ -144,7 +148,10 @@ BaselineRecord ProcessRunner::baseline() {
 
 void ProcessRunner::measureBaseline() {
   const Limits l{kPrepareSeconds, kPrepareSeconds, 300, 0};
-  const Answer a = requestBuild({{"baseline", true}, {"limits", toJson(l)}}, 3 * kPrepareSeconds);
+  const auto ask = [&] { return requestBuild({{"baseline", true}, {"limits", toJson(l)}}, 3 * kPrepareSeconds); };
+  Answer a = ask();
+  // Nothing goes on without it: whoever kills its process once by mistake ends no search.
+  if (a.status == Status::kOk && a.body.at("status") == statusName(Status::kCrashed)) a = ask();
   if (a.status != Status::kOk) {
     baseline_ = {};
     baseline_.status = a.status;

@@ -262,6 +262,9 @@ ConfirmRecord confirmFromJson(const Json& j) {
 Json toJson(const WinnerRecord& r) {
   return written("winner", r);
 }
+WinnerRecord winnerFromJson(const Json& j) {
+  return readAs<WinnerRecord>(j);
+}
 Json toJson(const DecidedRecord& r) {
   return written("decided", r);
 }

@@ -121,6 +121,7 @@ BaselineRecord baselineFromJson(const Json& j);
 CandidateRecord candidateFromJson(const Json& j);
 SampleRecord sampleFromJson(const Json& j);
 ConfirmRecord confirmFromJson(const Json& j);
+WinnerRecord winnerFromJson(const Json& j);
 DecidedRecord decidedFromJson(const Json& j);
 ShortenedRecord shortenedFromJson(const Json& j);
 

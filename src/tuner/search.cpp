@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "tuner/cache.h"
@@ -28,9 +28,13 @@ Search::Search(SearchConfig config, Runner& runner, Pacer& pacer, Journal& journ
       listener_(listener),
       recorded_(journal.records()) {
   int epoch = 0;
+  bool begun = false;
   for (const Json& j : journal.records()) {
     if (isDecision(j)) written_.insert(contentOf(j));
     const std::string type = j.value("type", "");
+    if (type == "winner") lastWinner_ = contentOf(j);
+    takenOver_ |= type == "candidate" && !begun;
+    begun |= type == "session";
     if (type == "session") {
       before_ = j.value("t", 0.0);
       epoch = j.value("epoch", 0);
@@ -45,10 +49,42 @@ Search::Search(SearchConfig config, Runner& runner, Pacer& pacer, Journal& journ
 
 void Search::append(const Json& record) {
   // A decision made again on the same numbers is the same decision: continuing a search does not repeat it.
-  if (isDecision(record) && !written_.insert(contentOf(record)).second) return;
+  if (isDecision(record)) {
+    const std::string content = contentOf(record);
+    // The winner that counts is the last one: it is named again if another came between.
+    if (record.value("type", "") == "winner" && content != lastWinner_) written_.erase(content), lastWinner_ = content;
+    if (!written_.insert(content).second) return;
+  }
+  if (recordFailed_) return;  // what is there stays whole: the next session goes on from it
   Json stamped = record;
   stamped["t"] = std::round(pacer_.elapsed() * 1000) / 1000;
-  journal_.append(stamped);
+  try {
+    journal_.append(stamped);
+  } catch (const DeviceError& e) {
+    recordFailed_ = true;
+    fail(e);
+  }
+}
+
+// The disk or the machine does not let the search go on: it ends as one that is stopped, with the best so far.
+void Search::fail(const DeviceError& e) {
+  if (!failure_.empty()) return;
+  failure_ = e.what();
+  listener_.onMessage(int(Severity::kWarning), fmt::format("{}; the search ends with the best so far", failure_));
+}
+
+int Search::stopLevel() {
+  return std::max(pacer_.stopLevel(), failure_.empty() ? 0 : 1);
+}
+
+// The record as people read it; it is written from the journal.
+void Search::writeCache() {
+  if (config_.cacheFile.empty() || recordFailed_) return;
+  try {
+    syncCache(config_.cacheFile, journal_.records());
+  } catch (const DeviceError& e) {
+    fail(e);
+  }
 }
 
 void Search::takeBaseline() {
@@ -145,34 +181,13 @@ void Search::record(CandidateRecord& r) {
   r.host = hostName();
   r.time = timeStamp();
   append(toJson(r));
-  if (!config_.cacheFile.empty()) {
-    std::ofstream out(config_.cacheFile, std::ios::binary | std::ios::app);
-    out << cacheLine(r, nullptr) << std::flush;
-    if (!out) throw DeviceError("cannot write {}", config_.cacheFile);
-  }
+  if (!config_.cacheFile.empty() && !recordFailed_) try {
+      appendToFile(config_.cacheFile, cacheLine(r, nullptr));
+    } catch (const DeviceError& e) {
+      fail(e);
+    }
   saveOwn(r);
   listener_.onEnd(infoOf(r));
-}
-
-// A candidate's engine beside the winner's, for --saveAllEngines.
-void Search::saveOwn(const CandidateRecord& r) {
-  if (!config_.saveAllEngines || r.status != Status::kOk || !ownSaved_.insert(r.iter).second) return;
-  const std::string path = fmt::format("{}.iter{}", config_.saveEngine, r.iter);
-  const auto warn = [&](const std::string& text) { listener_.onMessage(int(Severity::kWarning), text); };
-  try {
-    if (!runner_.holds(path, r)) runner_.save(r.iter, r.route, path);
-  } catch (const InterruptedError&) {
-    warn(fmt::format("stopped before {} was written; --continue writes it", path));
-  } catch (const UserError& e) {  // built once more, as its engine is that of another route or of another session
-    warn(fmt::format("{} is not written: {}", path, e.what()));
-  }
-}
-
-// Those of earlier sessions that were killed or stopped before they had written them.
-void Search::saveMissing() {
-  if (config_.recordedOnly) return;
-  for (const auto& [route, c] : known_)
-    if (pacer_.stopLevel() == 0) saveOwn(c);
 }
 
 void Search::finish(CandidateRecord r, bool fresh) {
@@ -202,6 +217,16 @@ void Search::noteEvents() {
   }
 }
 
+// A new number, unless the route had one that is not in use: interrupted, or its record is lost.
+int64_t Search::numberOf(const std::string& route) {
+  if (auto it = recorded_.interrupted.find(route); it != recorded_.interrupted.end()) return it->second;
+  for (const auto& [of, s] : recorded_.shortened)
+    if (s.route == route) return s.iter;
+  if (recorded_.winner && recorded_.winner->route == route && recorded_.winner->iter >= 0)
+    return recorded_.winner->iter;
+  return recorded_.nextIter;
+}
+
 void Search::oneCandidate(const Ask& ask) {
   if (auto it = known_.find(ask.route); it != known_.end()) {
     const CandidateRecord& c = it->second;
@@ -212,8 +237,8 @@ void Search::oneCandidate(const Ask& ask) {
     return finish(it->second, false);
 
   CandidateRecord r;
-  auto again = recorded_.interrupted.find(ask.route);
-  r.iter = again != recorded_.interrupted.end() ? again->second : recorded_.nextIter++;
+  r.iter = numberOf(ask.route);
+  recorded_.nextIter = std::max(recorded_.nextIter, r.iter + 1);
   listener_.onBegin(r.iter, ask.route);
   const double begin = pacer_.elapsed();
   Decision d = runner_.decide(ask.route, Purpose::kCandidate);
@@ -252,7 +277,7 @@ bool Search::isRecorded(const Ask& ask) const {
 
 // Why the search phase ends before the strategy does; "" = go on.
 std::string Search::endReason() {
-  if (pacer_.stopLevel() > 0) return "stopped";
+  if (stopLevel() > 0) return "stopped";
   if (config_.maxCandidates >= 0 && asked_ >= config_.maxCandidates) return "maxCandidates";
   if (outOfTime(phaseReserve(rankCandidates(known_, processes_).size()))) return "time";
   return "";
@@ -283,9 +308,13 @@ bool Search::searchPhase() {
     }
     const Ask ask = *pending_;
     asked_++;
-    oneCandidate(ask);
+    try {
+      oneCandidate(ask);
+    } catch (const DeviceError& e) {
+      fail(e);
+    }
     if (!known_.count(ask.route)) {
-      reason = pacer_.stopLevel() > 0 ? "stopped" : "time";
+      reason = stopLevel() > 0 ? "stopped" : "time";
       asked_--;
       break;
     }
@@ -304,7 +333,7 @@ bool Search::searchPhase() {
 std::optional<SampleRecord> Search::sample(const Ranked& c, const std::string& stage, int index) {
   const auto it = recorded_.samples.find(Recorded::sampleKey(c.route, stage, index));
   if (it != recorded_.samples.end()) return it->second;
-  if (config_.recordedOnly || pacer_.stopLevel() > 1 || outOfTime(0)) return std::nullopt;
+  if (config_.recordedOnly || stopLevel() > 1 || outOfTime(0)) return std::nullopt;
   const double begin = pacer_.elapsed();
   SampleRecord r = runner_.sample(c.iter, c.route, stage, index);
   if (r.status == Status::kInterrupted) return std::nullopt;
@@ -320,8 +349,12 @@ std::optional<SampleRecord> Search::sample(const Ranked& c, const std::string& s
   return r;
 }
 
+std::string Search::confirmStage() const {
+  return config_.epoch ? fmt::format("confirm@{}", config_.epoch) : "confirm";
+}
+
 ConfirmRecord Search::confirmOne(const Ranked& c, int finalists) {
-  const std::string stage = config_.epoch ? fmt::format("confirm@{}", config_.epoch) : "confirm";
+  const std::string stage = confirmStage();
   ConfirmRecord r;
   r.iter = c.iter;
   r.route = c.route;
@@ -338,14 +371,16 @@ ConfirmRecord Search::confirmOne(const Ranked& c, int finalists) {
       r.faster = now.verdict == Verdict::kFaster;
       return r;
     }
-    if (!config_.recordedOnly && pacer_.stopLevel() == 1 && int(ratios.size()) >= kLooks[0]) {
+    // What is recorded costs no time.
+    const bool recorded = recorded_.samples.count(Recorded::sampleKey(c.route, stage, int(ratios.size()))) > 0;
+    if (!config_.recordedOnly && !recorded && stopLevel() == 1 && int(ratios.size()) >= kLooks[0]) {
       r.reason = "stopped";
       return r;
     }
     std::optional<SampleRecord> s = sample(c, stage, int(ratios.size()));
     if (!s) {
       // Out of time: the next look is made now, at no more than its share of the error.
-      r.reason = "time";
+      r.reason = stopLevel() > 0 ? "stopped" : "time";
       r.faster = now.clear;
       return r;
     }
@@ -380,7 +415,7 @@ std::vector<ConfirmRecord> Search::finals() {
     return ranked;
   };
   std::vector<Ranked> ranked = contenders();
-  const bool brief = pacer_.stopLevel() > 0;
+  const bool brief = stopLevel() > 0;
   for (const Stage& stage : kStages) {
     if (brief || int(ranked.size()) <= kFinalists) break;
     ranked.resize(std::min(ranked.size(), size_t(stage.keep)));
@@ -423,55 +458,11 @@ std::vector<ConfirmRecord> Search::finals() {
   return out;
 }
 
-void Search::publish(std::vector<ConfirmRecord> confirmed) {
-  // What was confirmed before stays in the race, even if others ranked better since.
-  for (const ConfirmRecord& old : confirmed_) {
-    const bool again = std::any_of(confirmed.begin(), confirmed.end(), [&](auto& c) { return c.route == old.route; });
-    if (!again && !bad_.count(old.route)) confirmed.push_back(old);
-  }
-  confirmed_ = std::move(confirmed);
-  std::optional<ConfirmRecord> best = chooseWinner(confirmed_);
-  WinnerRecord w;
-  if (best) {
-    const CandidateRecord& c = shortest(best->route);
-    w.iter = c.iter;
-    w.route = c.route;
-    w.center = best->center;
-    w.lo = best->lo;
-    w.hi = best->hi;
-    w.processes = best->processes;
-    w.engineHash = c.engineHash;
-  } else {
-    w.engineHash = baseline_.engineHash;
-    w.reason = "no improvement found";
-  }
-  const bool changed = !winner_ || winner_->iter != w.iter || winner_->route != w.route;
-  winner_ = w;
-  append(toJson(w));
-  if (!changed || config_.recordedOnly) return;
-  journal_.sync();
-  const bool anyOk = known_.empty() || std::any_of(known_.begin(), known_.end(),
-                                                   [](const auto& c) { return c.second.status == Status::kOk; });
-  if (config_.saveEngine.empty() || !(best || (anyOk && baseline_.status == Status::kOk))) return;
-  if (!isSaved(w.engineHash)) try {
-      runner_.save(w.iter, w.route, config_.saveEngine);
-    } catch (const InterruptedError&) {
-      throw UserError("stopped before the winner had been built again; the search is recorded: --continue writes {}",
-                      config_.saveEngine);
-    } catch (const DiskFullError& e) {
-      throw DiskFullError("{}; the search is recorded: --continue writes the engine", e.what());
-    }
-}
-
-// A continued search finds its winner where it left it.
-bool Search::isSaved(const std::string& hash) const {
-  return !hash.empty() && runner_.hashOf(config_.saveEngine) == hash;  // caches of others know no hash
-}
-
 TuneResult Search::run(const std::function<std::unique_ptr<Strategy>(const BaselineRecord&)>& makeStrategy) {
   if (!config_.cacheFile.empty()) syncCache(config_.cacheFile, journal_.records());
   takeBaseline();
   if (baseline_.status == Status::kInterrupted) return summary();
+  sayForeignEngines();
   strategy_ = makeStrategy(baseline_);
   noteEvents();
   // Routes of an earlier expression stay in the race when a search is extended.
@@ -484,22 +475,31 @@ TuneResult Search::run(const std::function<std::unique_ptr<Strategy>(const Basel
     const int64_t before = asked_;
     const bool more = searchPhase();
     if (before > 0 && asked_ == before) break;  // nothing new to rank
-    if (pacer_.stopLevel() < 2) publish(finals());
+    try {
+      if (stopLevel() < 2) publish(finals());
+    } catch (const DeviceError& e) {
+      if (failure_.empty()) throw;
+      throw DeviceError("{}; and the best so far could not be saved: {}", failure_, e.what());
+    }
     // Ranking and confirming may have cost less than was kept back: the rest is searched, too.
     if (config_.recordedOnly) {
       if (recorded_.searchEnds.empty() || asked_ >= recorded_.searchEnds.back().asked) break;
       continue;
     }
-    if (!more || config_.budgetSeconds <= 0 || pacer_.stopLevel() > 0) break;
+    if (!more || config_.budgetSeconds <= 0 || stopLevel() > 0) break;
     if (outOfTime(std::max(0.06 * config_.budgetSeconds, 3 * processSeconds()))) break;
   }
   saveMissing();
   sayUsedUp();
   if (const double left = config_.budgetSeconds - pacer_.elapsed();
-      outOfTime_ && !known_.empty() && pacer_.stopLevel() == 0 && left > 0.1 * config_.budgetSeconds)
+      outOfTime_ && !known_.empty() && stopLevel() == 0 && left > 0.1 * config_.budgetSeconds)
     listener_.onMessage(int(Severity::kInfo),
                         fmt::format("{:.1f} s are left: too few for one more candidate and its confirmation", left));
-  if (!config_.cacheFile.empty()) syncCache(config_.cacheFile, journal_.records());
+  writeCache();
+  // Who stops at once keeps what is there.
+  if (const std::optional<WinnerRecord> earlier = earlierWinner();
+      !winner_ && earlier && (config_.saveEngine.empty() || isSaved(earlier->engineHash)))
+    winner_ = earlier;
   return summary();
 }
 

@@ -96,6 +96,8 @@ class Recorded {
   std::map<std::string, DecidedRecord> decided;       ///< by route
   std::map<int64_t, ShortenedRecord> shortened;       ///< by the candidate's iter; the last one
   std::map<std::string, SampleRecord> samples;        ///< by sampleKey
+  std::optional<WinnerRecord> winner;                 ///< the last one
+  std::optional<WinnerRecord> kept;                   ///< an earlier session's, in the last session
   std::vector<size_t> finalists;                      ///< how many were confirmed, after each search phase
   std::vector<SearchEnd> searchEnds;                  ///< of each search phase
   int64_t nextIter = 0;
@@ -151,6 +153,9 @@ class Search {
 
  private:
   void append(const Json& record);
+  void fail(const DeviceError& e);
+  int stopLevel();
+  void writeCache();
   void takeBaseline();
   bool searchPhase();  // false: the strategy is at its end
   bool isRecorded(const Ask& ask) const;
@@ -164,6 +169,8 @@ class Search {
   void tell(const Tell& t);
   void noteEvents();
   void publish(std::vector<ConfirmRecord> confirmed);
+  std::optional<WinnerRecord> earlierWinner() const;
+  std::optional<WinnerRecord> savedByAnother() const;
   const CandidateRecord& shortest(const std::string& best);
   const CandidateRecord& shortestOf(const std::string& best);
   std::optional<std::string> decisionOf(const std::string& route, const CandidateRecord& winner, double& spent);
@@ -172,6 +179,9 @@ class Search {
   void saveMissing();
   bool wasBuilt(const CandidateRecord& winner, const std::string& route);  // or failed to build
   CandidateRecord* find(const std::string& route);
+  int64_t numberOf(const std::string& route);
+  std::string confirmStage() const;
+  void sayForeignEngines();
   bool usedUp() const;
   void sayUsedUp();
   bool isSaved(const std::string& hash) const;
@@ -197,11 +207,16 @@ class Search {
   std::map<std::string, std::string> byDecision_;         // decision -> route
   std::set<std::string> written_;                         // decisions that the journal holds, as text
   std::set<int64_t> ownSaved_;                            // candidates whose engines were looked after
+  std::map<int64_t, std::string> unsaved_;                // of those, which the disk refused, and why
   std::set<std::string> bad_;                             // finalists that failed in a fresh process
   std::vector<ConfirmRecord> confirmed_;
   std::optional<WinnerRecord> winner_;
+  std::string lastWinner_;  // the record's last one, as text
   std::optional<Ask> pending_;
-  size_t finals_ = 0;  // rounds of finals so far, in a replay
+  std::string failure_;        // why the search ends before its time
+  bool recordFailed_ = false;  // nothing more can be recorded
+  bool takenOver_ = false;     // candidates come from a cache without its journal
+  size_t finals_ = 0;          // rounds of finals so far, in a replay
   int64_t asked_ = 0;
   double busy_ = 0;
   double before_ = 0;                          // seconds that earlier sessions used

@@ -31,7 +31,7 @@ std::string shortened(const std::string& route, const std::function<bool(const s
 // What `route` decides, for the sake of `winner`; nothing if that is not to be asked now.
 std::optional<std::string> Search::decisionOf(const std::string& route, const CandidateRecord& winner, double& spent) {
   if (auto it = recorded_.decided.find(route); it != recorded_.decided.end()) return it->second.decision;
-  if (!config_.shorten || config_.recordedOnly || pacer_.stopLevel() > 0) return std::nullopt;
+  if (!config_.shorten || config_.recordedOnly || stopLevel() > 0) return std::nullopt;
   const Decision d = runner_.decide(route, Purpose::kWinner);
   if (d.status == Status::kInterrupted) return std::nullopt;
   measured_ = true;
@@ -44,14 +44,16 @@ std::optional<std::string> Search::decisionOf(const std::string& route, const Ca
 
 // Built, since an engine file holds its route; if now is not the time for it, --continue does it.
 void Search::buildShortened(const std::string& route, const CandidateRecord& winner) {
-  if (!config_.shorten || config_.recordedOnly || pacer_.stopLevel() > 0) return;
+  if (!config_.shorten || config_.recordedOnly || stopLevel() > 0) return;
   const CandidateRecord* known = find(route);
-  const int64_t iter = known ? known->iter : recorded_.nextIter;
+  const int64_t iter = known ? known->iter : numberOf(route);
   const double begin = pacer_.elapsed();
-  const CandidateRecord b = runner_.rebuild(iter, route);
+  CandidateRecord b = runner_.rebuild(iter, route);
+  // It decides what a candidate decided that works: that its process dies is most likely not its doing.
+  if (b.status == Status::kCrashed) b = runner_.rebuild(iter, route);
   if (b.status == Status::kInterrupted) return;
   measured_ = true;
-  if (!known) recorded_.nextIter++;  // its file may have been written, so the number is taken
+  recorded_.nextIter = std::max(recorded_.nextIter, iter + 1);  // its file may have been written
   if (b.status != Status::kOk) {
     listener_.onMessage(int(Severity::kWarning),
                         fmt::format("candidate {} decides the same by fewer assignments, '{}', but the build of those "
@@ -71,15 +73,22 @@ void Search::buildShortened(const std::string& route, const CandidateRecord& win
 }
 
 // The candidate that decides the same by fewer assignments. The winner was confirmed under its own route: that stays if
-// the machine or the disk fails here.
-const CandidateRecord& Search::shortest(const std::string& best) try {
-  return shortestOf(best);
-} catch (const DeviceError& e) {
+// the machine or the disk fails here, or the default is not built again.
+const CandidateRecord& Search::shortest(const std::string& best) {
+  std::string why;
+  try {
+    return shortestOf(best);
+  } catch (const DeviceError& e) {
+    why = e.what();
+  } catch (const UserError& e) {
+    why = e.what();
+  }
+  const CandidateRecord& c = known_.at(best);
   listener_.onMessage(int(Severity::kWarning),
                       fmt::format("candidate {} keeps its route, which may be longer than it need be: {}; --continue "
                                   "looks again",
-                                  known_.at(best).iter, e.what()));
-  return known_.at(best);
+                                  c.iter, why));
+  return c;
 }
 
 const CandidateRecord& Search::shortestOf(const std::string& best) {

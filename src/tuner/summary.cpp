@@ -38,7 +38,13 @@ std::string Search::whyNone() const {
   auto order = [&](const ConfirmRecord& c) { return std::tuple(!bad_.count(c.route), c.processes > 0, c.center); };
   const auto best =
       std::max_element(confirmed_.begin(), confirmed_.end(), [&](auto& a, auto& b) { return order(a) < order(b); });
-  if (best == confirmed_.end()) return "no candidate was confirmed as faster";
+  if (best == confirmed_.end()) {
+    const bool others = std::any_of(known_.begin(), known_.end(), [](const auto& c) {
+      return c.second.status == Status::kOk && c.second.sameAs != -1;
+    });
+    return others || known_.empty() ? "no candidate was confirmed as faster"
+                                    : "no candidate that works makes another engine than the default";
+  }
   if (bad_.count(best->route)) return fmt::format("candidate {}, the best, {}", best->iter, best->reason);
   if (best->processes == 0) return "no candidate was confirmed as faster";
   std::string out = fmt::format("candidate {}, the best, is {:.3f}x in {} fresh processes", best->iter,
@@ -53,7 +59,7 @@ std::string Search::whyNone() const {
   if (best->reason == "stopped") out += "; it was stopped there";
   double least = INFINITY, most = 0;
   for (const auto& [key, s] : recorded_.samples)
-    if (s.route == best->route && s.defaultMs > 0)
+    if (s.route == best->route && s.stage == confirmStage() && s.defaultMs > 0)
       least = std::min(least, s.defaultMs), most = std::max(most, s.defaultMs);
   if (most > kDisturbed * least)
     out += fmt::format(
@@ -78,7 +84,7 @@ TuneResult Search::summary() {
   r.defaultMs = baseline_.ms;
   r.elapsedSeconds = usedUp() ? before_ : pacer_.elapsed();
   r.busySeconds = busy_;
-  r.interrupted = pacer_.stopLevel() > 0;
+  r.interrupted = stopLevel() > 0;
   r.journalPath = journal_.path();
   r.cachePath = config_.cacheFile;
   r.losses = baseline_.losses;
@@ -90,8 +96,9 @@ TuneResult Search::summary() {
     r.route = winner_->route;
     r.confirmed = Ratio{std::exp(winner_->center), std::exp(winner_->lo), std::exp(winner_->hi)};
     r.processes = winner_->processes;
-    r.losses = known_.at(winner_->route).losses;
-    r.relativeError = known_.at(winner_->route).relativeError;
+    const auto known = known_.find(winner_->route);  // its record may be lost
+    r.losses = known == known_.end() ? std::nullopt : known->second.losses;
+    r.relativeError = known == known_.end() ? std::nullopt : known->second.relativeError;
     if (r.defaultMs) r.bestMs = *r.defaultMs / r.confirmed->ratio;
   } else if (any || known_.empty()) {
     r.outcome = baseline_.status == Status::kOk ? TuneResult::Outcome::kNoImprovement : TuneResult::Outcome::kFailed;
@@ -105,6 +112,10 @@ TuneResult Search::summary() {
     r.reason = "every candidate was turned down: " + classes;
   }
   std::erase_if(r.counts, [](const auto& c) { return c.second == 0; });
+  r.error = failure_.empty() ? "" : failure_ + "; with that mended, --continue goes on";
+  if (!unsaved_.empty())
+    r.error += fmt::format("{}engines that --saveAllEngines wants are missing ({}; {}); --continue writes them",
+                           r.error.empty() ? "" : "; ", unsaved_.size(), unsaved_.begin()->second);
   if (winner_ && !config_.saveEngine.empty() && r.outcome != TuneResult::Outcome::kFailed)
     r.enginePath = config_.saveEngine;
   return r;

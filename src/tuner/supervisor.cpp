@@ -250,8 +250,9 @@ std::unique_ptr<Journal> freshJournal(const TuneOptions& o, const std::vector<Js
 std::string losses(const Journal& journal) {
   std::string out;
   if (const int n = journal.damaged())
-    out = fmt::format("{} has damaged lines ({}), which are left out; what is missing is measured again",
-                      journal.path(), n);
+    out =
+        fmt::format("{} has damaged lines ({}), which are left out; what is missing is measured again if there is time",
+                    journal.path(), n);
   if (journal.torn())
     out += fmt::format(
         "{}{} ends in the middle of a line, as a search that is killed while it writes leaves it: that line is left "
@@ -289,7 +290,12 @@ Opened openJournal(const TuneOptions& o, const Json& about, const Fingerprint& m
       break;
   }
   const Json header = taken.empty() ? out.journal->records()[0] : taken[0];
-  const std::string differences = fmt::format("{}", fmt::join(headerDifferences(header, now), "; "));
+  std::string differences;
+  try {
+    differences = fmt::format("{}", fmt::join(headerDifferences(header, now), "; "));
+  } catch (const UserError& e) {
+    throw UserError("cannot continue {}: {}; the record was altered", o.cacheFile, e.what());
+  }
   if (!differences.empty()) {
     if (!o.force)
       throw UserError(
@@ -431,9 +437,14 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
   config.cacheFile = o.cacheFile;
   config.dedupe = !about.value("test_no_dedupe", false);
   WallPacer pacer(host, used + clock.now() - begin);
-  Search search(config, runner, pacer, *opened.journal, listener);
+  std::optional<Search> search;
+  try {
+    search.emplace(config, runner, pacer, *opened.journal, listener);
+  } catch (const UserError& e) {
+    throw UserError("cannot continue {}: {}; the record was altered", o.cacheFile, e.what());
+  }
   const std::shared_ptr<const knobs::Registry> own = runner.registry();  // outlives strategies and expressions
-  return search.run([&](const BaselineRecord& b) -> std::unique_ptr<Strategy> {
+  return search->run([&](const BaselineRecord& b) -> std::unique_ptr<Strategy> {
     if (o.search == SearchKind::kUser)
       return makeRemoteStrategy(
           o.expression,

@@ -127,6 +127,7 @@ struct TuneResult {
   enum class Outcome { kImproved, kNoImprovement, kFailed };
   Outcome outcome = Outcome::kFailed;
   std::string reason;              ///< one line when there is no improvement or all failed
+  std::string error;               ///< what did not let the search go on, or not write all; what is here holds
   int64_t winnerIter = -1;         ///< -1 = the default route
   std::string route;               ///< "" = the default route
   std::optional<Ratio> confirmed;  ///< over fresh processes

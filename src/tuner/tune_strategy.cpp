@@ -24,6 +24,10 @@ constexpr int kAssembleEvery = 10;
 constexpr size_t kPairs = 64, kPairsAtOnce = 16;  // of a layer: in all, and until the next layers have their turn
 constexpr size_t kWideForPairs = 12;              // of the values for the whole model
 
+std::string layersText(size_t n) {
+  return fmt::format("{} layer{}", n, n == 1 ? "" : "s");
+}
+
 // Values worth trying, without the default. A range is sampled at its ends and on the way, in powers of four.
 std::vector<std::string> valuesOf(const KnobInfo& k, const HotSpace& space) {
   // A limit that all threads respect is none.
@@ -104,8 +108,8 @@ class TuneStrategy : public Strategy {
     for (const Heat& h : heats(space_)) addWide(*h.knob, h.heat);
     std::stable_sort(wides_.begin(), wides_.end(), [](const Wide& a, const Wide& b) { return a.heat > b.heat; });
     moveWindow();
-    event("hot", fmt::format("tune: {} layers at once, {} values for single layers, {} for the whole model",
-                             end_ - begin_, trialsLeft(), wides_.size()));
+    event("hot", fmt::format("tune: {} at once, {} values for single layers, {} for the whole model",
+                             layersText(end_ - begin_), trialsLeft(), wides_.size()));
     events_.back()["hottest"] = hotExpression(space_, 12);
   }
   const char* name() const override { return "tune"; }
@@ -245,7 +249,7 @@ class TuneStrategy : public Strategy {
     }
     if (p.trials.empty()) return;
     withTrials(p);
-    event("timed", fmt::format("tune: by their kernels timed alone, {} layers could be faster", p.trials.size()));
+    event("timed", fmt::format("tune: by their kernels timed alone, {} could be faster", layersText(p.trials.size())));
     next_.push_back(std::move(p));
   }
   // Values of knobs that shape the graph first: no single layer tries those. The first value of each before the second.

@@ -176,6 +176,7 @@ Progress progressFromJson(const Json& j) {
 Json toJson(const TuneResult& r) {
   return {{"outcome", int(r.outcome)},
           {"reason", r.reason},
+          {"failure", r.error},
           {"iter", r.winnerIter},
           {"route", r.route},
           {"confirmed", orNull(r.confirmed)},
@@ -200,6 +201,7 @@ TuneResult resultFromJson(const Json& j) {
   TuneResult r;
   r.outcome = TuneResult::Outcome(j.at("outcome").get<int>());
   r.reason = j.at("reason");
+  r.error = j.at("failure");
   r.winnerIter = j.at("iter");
   r.route = j.at("route");
   r.confirmed = ratio(j, "confirmed");

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -225,12 +226,11 @@ TEST_F(ProcessTest, ErrorsReachTheHostAsWhatTheyAre) {
 TEST_F(ProcessTest, AFullDiskEndsTheSearchAndCostsNoCandidate) {
   Json j = exampleWorld();
   j["faults"] = {{"-tile=16", "disk_full"}};
-  try {
-    tune(options(j), silent_);
-    ADD_FAILURE() << "the search went on";
-  } catch (const DiskFullError& e) {
-    EXPECT_NE(std::string(e.what()).find("No space left on device"), std::string::npos) << e.what();
-  }
+  const TuneResult r = tune(options(j), silent_);
+  EXPECT_NE(r.error.find("No space left on device"), std::string::npos) << r.error;
+  EXPECT_NE(r.error.find("--continue goes on"), std::string::npos) << r.error;
+  EXPECT_TRUE(r.interrupted);
+  EXPECT_EQ(savedRoute(), r.route);  // the best so far
   for (const auto& [route, c] : candidates()) EXPECT_EQ(c.status, Status::kOk) << route << c.error;
   // With room again it goes on where it was and finds what is there.
   TuneOptions o = options(exampleWorld());
@@ -338,6 +338,69 @@ TEST_F(ProcessTest, AllEnginesAreSavedUnderTheirOwnNumbers) {
   tune(o, silent_);
   for (const auto& [route, c] : candidates())
     EXPECT_EQ(Json::parse(readWholeFile(fmt::format("{}.iter{}", o.saveEngine, c.iter))).at("route"), route);
+}
+
+// Without the default nothing goes on: that its process is killed once ends neither a search nor one that is gone on
+// with and only has its winner to save.
+TEST_F(ProcessTest, ADefaultThatIsKilledOnceIsBuiltAgain) {
+  Json j = exampleWorld();
+  j["killed_once"] = dir_ + "/killed";
+  TuneOptions o = options(j);
+  const TuneResult first = tune(o, silent_);
+  EXPECT_TRUE(fs::remove(dir_ + "/killed"));
+  EXPECT_EQ(savedRoute(), first.route);
+  fs::remove(o.saveEngine);
+  o.resume = true;
+  EXPECT_EQ(tune(o, silent_).route, first.route);
+  EXPECT_TRUE(fs::remove(dir_ + "/killed"));
+  EXPECT_EQ(savedRoute(), first.route);
+}
+
+// As a disk that fills: a file may not grow beyond a size.
+TEST_F(ProcessTest, ARecordWithoutRoomEndsTheSearchWithTheBestSoFar) {
+  const TuneOptions o = options(exampleWorld());
+  const TuneResult all = tune(o, silent_);
+  const auto lines = readWholeFile(dir_ + "/cache.jsonl.journal");
+  // Room for everything up to the first candidate that is faster, and some for what comes after it.
+  const size_t fast = lines.find("\n", lines.find(R"("build_route":"-fuse=on -tile=16)"));
+  ASSERT_NE(fast, lines.npos);
+  for (const std::string file : {"cache.jsonl", "cache.jsonl.journal"})
+    for (const auto& e : fs::directory_iterator(dir_))
+      if (e.path().filename().string().starts_with(file)) fs::remove(e.path());
+  fs::remove(o.saveEngine);
+  rlimit was{};
+  ::getrlimit(RLIMIT_FSIZE, &was);
+  const rlimit now{fast + 600, was.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &now);
+  const TuneResult r = tune(o, silent_);
+  ::setrlimit(RLIMIT_FSIZE, &was);
+  EXPECT_NE(r.error.find("cannot write '" + o.cacheFile), std::string::npos) << r.error;
+  EXPECT_EQ(r.outcome, TuneResult::Outcome::kImproved) << r.reason;
+  EXPECT_TRUE(r.interrupted);
+  EXPECT_EQ(savedRoute(), r.route);
+  TuneOptions again = o;
+  again.resume = true;
+  const TuneResult end = tune(again, silent_);
+  EXPECT_EQ(end.error, "");
+  EXPECT_EQ(end.route, all.route);
+  EXPECT_EQ(savedRoute(), all.route);
+}
+
+// The engines of candidates are an addition: the search and its winner do without.
+TEST_F(ProcessTest, AnEngineOfACandidateThatCannotBeWrittenIsSaid) {
+  TuneOptions o = options(exampleWorld());
+  o.saveAllEngines = true;
+  fs::create_directory(o.saveEngine + ".iter1");
+  const TuneResult r = tune(o, silent_);
+  EXPECT_EQ(r.route, "-fuse=on -tile=16 -unroll=1");
+  EXPECT_EQ(savedRoute(), r.route);
+  EXPECT_EQ(r.error, fmt::format("engines that --saveAllEngines wants are missing (1; cannot write '{}.iter1': Is a "
+                                 "directory); --continue writes them",
+                                 o.saveEngine));
+  fs::remove(o.saveEngine + ".iter1");
+  o.resume = true;
+  EXPECT_EQ(tune(o, silent_).error, "");
+  EXPECT_TRUE(fs::is_regular_file(o.saveEngine + ".iter1"));
 }
 
 // A number that was recorded and whose engine was not written yet may name the engine of another search.

@@ -427,6 +427,95 @@ TEST(Search, ExtendingTakesOverKnownRoutes) {
   EXPECT_EQ(r.candidates, 6);
 }
 
+// A winner that was confirmed and saved is given up only for what is measured: an extension that has no time or is
+// stopped says nothing against it, nor do lines of the record that are lost.
+TEST(Search, AWinnerStaysUntilItIsMeasuredAgain) {
+  Session s(exampleWorld());
+  s.config.saveEngine = "/e";
+  s.config.budgetSeconds = 100;
+  const TuneResult want = s.run(s.spec(SearchKind::kFast, kExample));
+  ASSERT_EQ(want.outcome, TuneResult::Outcome::kImproved);
+  const std::vector<Json> whole = s.journal->records();
+  const auto again = [&](Session& t, std::vector<Json> records, const char* expression) {
+    t.journal = Journal::inMemory(std::move(records));
+    t.config.saveEngine = "/e";
+    t.runner.saved = s.runner.saved;
+    const TuneResult r = t.run(t.spec(SearchKind::kFast, expression));
+    EXPECT_EQ(r.outcome, TuneResult::Outcome::kImproved) << r.reason;
+    EXPECT_EQ(r.route, want.route);
+    EXPECT_EQ(r.confirmed->lo, want.confirmed->lo);
+    EXPECT_EQ(t.runner.saves, 0) << "the engine is there";
+    EXPECT_EQ(r.enginePath, "/e");
+    std::string replayed;
+    for (const Json& j : t.replayed(t.spec(SearchKind::kFast, expression)))
+      if (j["type"] == "winner") replayed = j["build_route"];
+    EXPECT_EQ(replayed, want.route);
+  };
+  std::vector<Json> extended = whole;
+  extended.push_back({{"type", "session"}, {"epoch", 1}, {"t", 0}});
+  for (const int stop : {0, 1}) {
+    SCOPED_TRACE(stop);
+    Session t(exampleWorld());
+    t.config.epoch = 1;
+    t.config.budgetSeconds = 0.1;
+    t.pacer.stop = stop;
+    again(t, extended, "-tile=[64|16|32]");
+  }
+  for (size_t lost = 1; lost + 1 < whole.size(); lost++) {
+    SCOPED_TRACE(whole[lost].dump().substr(0, 100));
+    if (whole[lost]["type"] == "winner") continue;
+    std::vector<Json> records = whole;
+    records.erase(records.begin() + ptrdiff_t(lost));
+    records.push_back({{"type", "session"}, {"t", 200}});
+    Session t(exampleWorld());
+    t.config.budgetSeconds = 100;
+    t.runner.clock.t = 200;
+    again(t, records, kExample);
+  }
+  // More time, and a stop before anything is measured again; recorded samples are used, however few a stop asks for.
+  for (const int stop : {0, 1}) {
+    std::vector<Json> records = whole;
+    records.push_back({{"type", "session"}, {"t", 100}});
+    Session t(exampleWorld());
+    t.config.budgetSeconds = 1000;
+    t.config.maxCandidates = stop ? -1 : 2;
+    t.pacer.stop = stop;
+    again(t, records, "-fuse=[on|off] -tile=[32|16|64] -unroll=[1|2]");
+  }
+  // A cache without its journal names no winner, but the engine is there.
+  std::vector<Json> taken;
+  for (const Json& j : whole)
+    if (j["type"] == "header" || j["type"] == "baseline" || j["type"] == "candidate") taken.push_back(j);
+  taken.push_back({{"type", "session"}});
+  Session c(exampleWorld());
+  c.config.saveEngine = "/e";
+  c.config.budgetSeconds = 0.1;
+  c.journal = Journal::inMemory(taken);
+  c.runner.saved = s.runner.saved;
+  EXPECT_EQ(c.run(c.spec(SearchKind::kFast, kExample)).route, want.route);
+  EXPECT_EQ(c.runner.saves, 0);
+
+  // Stopped at once: nothing is named, nothing touched.
+  Session t(exampleWorld());
+  t.config.epoch = 1;
+  t.config.saveEngine = "/e";
+  t.pacer.stop = 2;
+  t.runner.saved = s.runner.saved;
+  t.journal = Journal::inMemory(extended);
+  const TuneResult r = t.run(t.spec(SearchKind::kFast, "-tile=64"));
+  EXPECT_EQ(r.route, want.route);
+  EXPECT_EQ(t.runner.saves, 0);
+
+  // What is measured again and does not hold goes.
+  Json slow = exampleWorld();
+  slow["layers"]["l"]["effects"] = Json::object();
+  Session u(slow);
+  u.config = s.config;
+  u.config.epoch = 1;
+  u.journal = Journal::inMemory(extended);
+  EXPECT_EQ(u.run(u.spec(SearchKind::kFast, "-unroll=[1|2]")).outcome, TuneResult::Outcome::kNoImprovement);
+}
+
 // A session that only goes on with an extension counts what that extension did before, and nothing of the first search.
 TEST(Search, TheTimeOfAnExtensionIsItsOwnOverItsSessions) {
   Session s(exampleWorld());

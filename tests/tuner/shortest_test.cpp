@@ -176,7 +176,7 @@ TEST(Shortest, ARouteThatIsKnownIsBuilt) {
 
 TEST(Shortest, AFailedBuildLeavesTheLongRoute) {
   IdleSession s;
-  s.runner.failingRebuilds = true;
+  s.runner.failingRebuilds = 2;  // once may be an accident
   const TuneResult r = s.run();
   EXPECT_EQ(r.route, kLong);
   EXPECT_EQ(s.runner.saved["/e"].second, kLong);
@@ -185,6 +185,12 @@ TEST(Shortest, AFailedBuildLeavesTheLongRoute) {
   EXPECT_EQ(s.runner.built, built) << "it is not tried for ever";
   const Recorded recorded(s.journal->records());
   EXPECT_EQ(recorded.nextIter, recorded.shortened.begin()->second.iter + 1) << "its number is taken";
+}
+
+TEST(Shortest, ABuildThatIsKilledOnceIsMadeAgain) {
+  IdleSession s;
+  s.runner.failingRebuilds = 1;
+  EXPECT_EQ(s.run().route, "-tile=16");
 }
 
 // Parts that cannot be decided are not the same: an answer like others, asked for once.

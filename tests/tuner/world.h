@@ -217,7 +217,7 @@ class SimRunner : public Runner {
   CandidateRecord rebuild(int64_t iter, const std::string& route) override {
     if (fullDisk == 2) throw DiskFullError("no room");
     CandidateRecord r = candidate(iter, route, 1e9);
-    if (failingRebuilds) r.status = Status::kCrashed;
+    if (failingRebuilds > 0 && failingRebuilds-- > 0) r.status = Status::kCrashed;
     if (rebuilds == 0) r.status = Status::kInterrupted;
     rebuilds--;
     return r;
@@ -259,7 +259,7 @@ class SimRunner : public Runner {
   int built = 0, samples = 0, saves = 0;
   double candidatesUntil = 1e9;               ///< on the clock: decisions for candidates are interrupted after it
   int winnerDecisions = -1, rebuilds = -1;    ///< so many, then they are interrupted; below 0: all
-  bool failingRebuilds = false;               ///< they crash
+  int failingRebuilds = 0;                    ///< so many crash
   double winnerDecisionSeconds = 0;           ///< what each takes
   std::function<void(int)> onWinnerDecision;  ///< told the how manieth, from 0
   int decidedForWinner = 0;

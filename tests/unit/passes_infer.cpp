@@ -59,14 +59,17 @@ TEST(Specialise, ErrorsNameInputAndAxis) {
             "nothing in common");
 }
 TEST(Specialise, ShapesThatWouldFit) {
-  const auto error = [](const std::string& name, std::vector<int64_t> shape) {
+  const auto error = [](const std::string& name, std::vector<int64_t> shape, int64_t block = 4) {
     Net n;
     auto* x = n.input(name, {ir::Dim::symbol("N"), 1, ir::Dim::symbol("H"), ir::Dim::symbol("W")});
-    n.output(n.op("SpaceToDepth", {x}, {{"blocksize", int64_t(4)}}));
+    n.output(n.op("SpaceToDepth", {x}, {{"blocksize", block}}));
     return errorOf(*n.graph, {{name, ShapeRange::fixed(std::move(shape))}});
   };
   EXPECT_THAT(error("x", {3, 1, 10, 8}), testing::EndsWith("10 is not divisible by 4; x:3x1x12x8 would fit"));
   EXPECT_THAT(error("a,b", {3, 1, 10, 8}), testing::EndsWith("; 'a,b':3x1x12x8 would fit"));  // as the flag reads it
+  EXPECT_THAT(error("x", {3, 1, 10, 8}, 7), testing::EndsWith("; x:3x1x14x14 would fit"));
+  EXPECT_THAT(error("x", {3, 1, 10, 8}, 512), testing::EndsWith("; x:3x1x512x512 would fit"));
+  EXPECT_THAT(error("x", {3, 1, 10, 8}, 11), testing::EndsWith("10 is not divisible by 11"));
   // What would fit is more than an axis can have.
   EXPECT_THAT(error("x", {1, 1, INT32_MAX, 8}), testing::EndsWith("is not divisible by 4"));
 }

@@ -17,8 +17,15 @@
 namespace rutter::cli {
 namespace {
 
+std::string workingFolder() {
+  std::error_code error;
+  const auto folder = std::filesystem::current_path(error);
+  if (error) throw UserError("the working folder cannot be found ({}): change to one that exists", error.message());
+  return folder.string();
+}
+
 std::string absolutePath(const std::string& path) {
-  return path.empty() ? path : std::filesystem::absolute(expandHome(path)).lexically_normal().string();
+  return path.empty() ? path : (std::filesystem::path(workingFolder()) / expandHome(path)).lexically_normal().string();
 }
 
 // Names with one `*` become the tensors that they match.
@@ -132,9 +139,9 @@ class Listener : public tuner::TuneListener {
       return;
     }
     clear();
-    for (const auto& lost : c.lostWishes) console_.info(lost);
-    if (c.status != tuner::Status::kOk && !c.error.empty())
-      console_.warning(fmt::format("{}: {}", tuner::statusName(c.status), c.error));
+    for (const auto& lost : c.lostWishes) console_.warning(lost);
+    if (const char* status = tuner::statusName(c.status); c.status != tuner::Status::kOk && !c.error.empty())
+      console_.warning(c.error == status ? c.error : fmt::format("{}: {}", status, c.error));
     console_.marker(c.status == tuner::Status::kOk ? "TASK_END" : "TASK_ABORT", tail(c.iter, c.route));
   }
   void onProgress(const tuner::Progress& p) override {
@@ -212,8 +219,9 @@ std::vector<std::string> tuningSummary(const tuner::TuneResult& r, const Options
   if (r.interrupted) out.push_back("Interrupted: this is the best so far");
   if (r.defaultMs) out.push_back(fmt::format("Default: {:.4g} ms", *r.defaultMs));
   if (r.outcome == Outcome::kImproved) {
-    out.push_back(fmt::format("Best: {:.4g} ms, {}, from {} processes", r.bestMs.value_or(0),
-                              r.confirmed ? ratioText(*r.confirmed) : "unconfirmed", r.processes));
+    out.push_back(fmt::format("Best: {:.4g} ms, {}, {}", r.bestMs.value_or(0),
+                              r.confirmed ? ratioText(*r.confirmed) : "unconfirmed",
+                              r.processes ? fmt::format("from {} processes", r.processes) : "as the cache says"));
     out.push_back(fmt::format("Best build route: '{}' (candidate {})", r.route, r.winnerIter));
   } else if (r.outcome == Outcome::kNoImprovement) {
     out.push_back("no improvement found: the default route stays" + (r.reason.empty() ? "" : " (" + r.reason + ")"));
@@ -258,6 +266,7 @@ std::string tuningJson(const tuner::TuneResult& r) {
                  : r.outcome == Outcome::kNoImprovement ? "no_improvement"
                                                         : "failed";
   j["reason"] = r.reason;
+  j["error"] = r.error;
   j["build_route"] = r.route;
   j["iter"] = r.winnerIter;
   auto number = [](const std::optional<double>& v) {
@@ -303,7 +312,7 @@ Options resumedOptions(const Options& given, std::vector<std::string>& args) {
 bool runTuning(const Options& o, const std::string& program, const std::vector<std::string>& args, Console& console,
                std::string& enginePath) {
   std::vector<std::string> recorded{program};
-  const auto folder = std::filesystem::current_path().string();
+  const auto folder = workingFolder();
   for (auto& a : absoluteArgs(args, folder)) recorded.push_back(std::move(a));
   const auto options = tuneOptions(o, recorded, console);
   Interrupts interrupts;
@@ -315,6 +324,10 @@ bool runTuning(const Options& o, const std::string& program, const std::vector<s
   console.lines(tuningSummary(result, o, args));
   if (console.json()) console.result(tuningJson(result));
   enginePath = result.enginePath;
+  if (!result.error.empty()) {
+    console.error(result.error);
+    return false;
+  }
   return result.outcome != tuner::TuneResult::Outcome::kFailed;
 }
 

@@ -281,7 +281,8 @@ void ProcessRunner::needEngine(int64_t iter, const std::string& route) {
     if (!isThere()) throw DeviceError("the default engine is gone from {}", o_.folder);
     return;
   }
-  const CandidateRecord r = build(iter, route, kNoPromise);
+  CandidateRecord r = build(iter, route, kNoPromise);
+  if (r.status == Status::kCrashed) r = build(iter, route, kNoPromise);  // it has worked: most likely an accident
   std::erase(losers_, iter);
   if (r.status == Status::kInterrupted) throw InterruptedError("an engine");
   if (r.status != Status::kOk)

@@ -459,7 +459,7 @@ std::vector<ConfirmRecord> Search::finals() {
 }
 
 TuneResult Search::run(const std::function<std::unique_ptr<Strategy>(const BaselineRecord&)>& makeStrategy) {
-  if (!config_.cacheFile.empty()) syncCache(config_.cacheFile, journal_.records());
+  writeCache();
   takeBaseline();
   if (baseline_.status == Status::kInterrupted) return summary();
   sayForeignEngines();

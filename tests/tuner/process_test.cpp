@@ -340,19 +340,24 @@ TEST_F(ProcessTest, AllEnginesAreSavedUnderTheirOwnNumbers) {
     EXPECT_EQ(Json::parse(readWholeFile(fmt::format("{}.iter{}", o.saveEngine, c.iter))).at("route"), route);
 }
 
-// Without the default nothing goes on: that its process is killed once ends neither a search nor one that is gone on
-// with and only has its winner to save.
-TEST_F(ProcessTest, ADefaultThatIsKilledOnceIsBuiltAgain) {
+// Processes that are killed once, while they run the default or a winner that worked: those are built again.
+TEST_F(ProcessTest, WhatIsKilledOnceIsBuiltAgain) {
   Json j = exampleWorld();
-  j["killed_once"] = dir_ + "/killed";
+  const std::string mark = dir_ + "/kill ";  // and a route
+  j["killed_once"] = mark;
+  const auto order = [&](const std::string& route) { std::ofstream(mark + route) << "x"; };
   TuneOptions o = options(j);
+  order("");
   const TuneResult first = tune(o, silent_);
-  EXPECT_TRUE(fs::remove(dir_ + "/killed"));
+  EXPECT_FALSE(fs::exists(mark));
   EXPECT_EQ(savedRoute(), first.route);
+  ASSERT_FALSE(first.route.empty());
   fs::remove(o.saveEngine);
   o.resume = true;
+  order("");
+  order(first.route);
   EXPECT_EQ(tune(o, silent_).route, first.route);
-  EXPECT_TRUE(fs::remove(dir_ + "/killed"));
+  EXPECT_FALSE(fs::exists(mark) || fs::exists(mark + first.route));
   EXPECT_EQ(savedRoute(), first.route);
 }
 

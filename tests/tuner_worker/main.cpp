@@ -169,10 +169,7 @@ class SyntheticBackend : public Backend {
     const Json file = Json::parse(readWholeFile(path));
     if (!world_) open(file.at("world"));
     const std::string fault = file.at("fault"), once = world_->json.value("killed_once", "");
-    if (!once.empty() && file.at("route") == "" && access(once.c_str(), F_OK) != 0) {
-      std::ofstream(once) << "x";
-      raise(SIGKILL);
-    }
+    if (!once.empty() && unlink((once + file.at("route").get<std::string>()).c_str()) == 0) raise(SIGKILL);
     if (fault == "crash_load") raise(SIGBUS);
     if (fault == "slow_start") usleep(1500000);
     if (fault == "hang_load")

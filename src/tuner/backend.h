@@ -87,6 +87,8 @@ class Backend {
   virtual std::string hashOf(const std::string& path);
   /// Checks an engine and returns the route that it was built by. UserError if it is torn or altered.
   virtual std::string routeOf(const std::string& path) = 0;
+  /// The hash of what an engine's route decided for its model and shapes (Decision::hash); "" if it cannot be told.
+  virtual std::string decisionOf(const std::string&) { return ""; }
   virtual Clock& clock() = 0;
   /// The knobs that routes are made of.
   virtual std::shared_ptr<const knobs::Registry> registry(const Json& options) = 0;

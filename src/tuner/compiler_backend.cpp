@@ -335,6 +335,7 @@ class CompilerBackend : public Backend {
     return runtime::engineIdentity(files.split() ? files.head : files.file->bytes()).hex();
   }
   std::string routeOf(const std::string& path) override { return readEngineFiles(open(path)).manifest.route; }
+  std::string decisionOf(const std::string& path) override { return readEngineFiles(open(path)).manifest.decisionHash; }
   Clock& clock() override { return clock_; }
   std::shared_ptr<const knobs::Registry> registry(const Json&) override {
     return {std::shared_ptr<void>(), &knobs::Registry::builtin()};

@@ -50,6 +50,8 @@ Recorded::Recorded(const std::vector<Json>& records) {
     // The candidate that these are about may be lost: its number is taken all the same.
     if (type == "samples" || type == "confirm" || type == "winner")
       nextIter = std::max(nextIter, j.value("iter", int64_t(-1)) + 1);
+    if (const auto route = j.find("build_route"); route != j.end() && route->is_string() && j.value("iter", -1) >= 0)
+      numbers[*route] = j.value("iter", int64_t(-1));
     if (type == "winner") winner = winnerFromJson(j);
     if (type == "strategy" && j.value("event", "") == "kept" && j.contains("winner"))
       kept = winnerFromJson(j["winner"]);

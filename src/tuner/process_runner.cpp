@@ -350,8 +350,10 @@ std::string ProcessRunner::hashOf(const std::string& path) {
 
 bool ProcessRunner::holds(const std::string& path, const CandidateRecord& c) {
   try {
-    return checker_->routeOf(path) == c.route &&
-           (c.sameAs || c.engineHash.empty() || checker_->hashOf(path) == c.engineHash);
+    if (checker_->routeOf(path) != c.route) return false;
+    if (!c.sameAs && !c.engineHash.empty()) return checker_->hashOf(path) == c.engineHash;
+    const std::string decision = checker_->decisionOf(path);
+    return decision.empty() || c.decision.empty() || decision == c.decision;
   } catch (const UserError&) {
     return false;
   }

@@ -53,11 +53,14 @@ void Search::append(const Json& record) {
     const std::string content = contentOf(record);
     // The winner that counts is the last one: it is named again if another came between.
     if (record.value("type", "") == "winner" && content != lastWinner_) written_.erase(content), lastWinner_ = content;
+    // An input of replays, which know a session's own only.
+    if (record.value("event", "") == "kept" && !std::exchange(keptSaid_, true)) written_.erase(content);
     if (!written_.insert(content).second) return;
   }
   if (recordFailed_) return;  // what is there stays whole: the next session goes on from it
   Json stamped = record;
-  stamped["t"] = std::round(pacer_.elapsed() * 1000) / 1000;
+  // What only looks at the record takes none of the search's time.
+  stamped["t"] = std::round((measured_ || before_ == 0 ? pacer_.elapsed() : before_) * 1000) / 1000;
   try {
     journal_.append(stamped);
   } catch (const DeviceError& e) {
@@ -186,7 +189,7 @@ void Search::record(CandidateRecord& r) {
     } catch (const DeviceError& e) {
       fail(e);
     }
-  saveOwn(r);
+  saveOwn(r, true);
   listener_.onEnd(infoOf(r));
 }
 
@@ -219,12 +222,8 @@ void Search::noteEvents() {
 
 // A new number, unless the route had one that is not in use: interrupted, or its record is lost.
 int64_t Search::numberOf(const std::string& route) {
-  if (auto it = recorded_.interrupted.find(route); it != recorded_.interrupted.end()) return it->second;
-  for (const auto& [of, s] : recorded_.shortened)
-    if (s.route == route) return s.iter;
-  if (recorded_.winner && recorded_.winner->route == route && recorded_.winner->iter >= 0)
-    return recorded_.winner->iter;
-  return recorded_.nextIter;
+  const auto it = recorded_.numbers.find(route);
+  return it == recorded_.numbers.end() ? recorded_.nextIter : it->second;
 }
 
 void Search::oneCandidate(const Ask& ask) {
@@ -335,7 +334,13 @@ std::optional<SampleRecord> Search::sample(const Ranked& c, const std::string& s
   if (it != recorded_.samples.end()) return it->second;
   if (config_.recordedOnly || stopLevel() > 1 || outOfTime(0)) return std::nullopt;
   const double begin = pacer_.elapsed();
-  SampleRecord r = runner_.sample(c.iter, c.route, stage, index);
+  SampleRecord r;
+  try {
+    r = runner_.sample(c.iter, c.route, stage, index);
+  } catch (const DeviceError& e) {
+    fail(e);
+    return std::nullopt;
+  }
   if (r.status == Status::kInterrupted) return std::nullopt;
   r.iter = c.iter;
   r.route = c.route;
@@ -461,7 +466,10 @@ std::vector<ConfirmRecord> Search::finals() {
 TuneResult Search::run(const std::function<std::unique_ptr<Strategy>(const BaselineRecord&)>& makeStrategy) {
   writeCache();
   takeBaseline();
-  if (baseline_.status == Status::kInterrupted) return summary();
+  if (baseline_.status == Status::kInterrupted) {
+    nameEarlier();
+    return summary();
+  }
   sayForeignEngines();
   strategy_ = makeStrategy(baseline_);
   noteEvents();
@@ -496,10 +504,7 @@ TuneResult Search::run(const std::function<std::unique_ptr<Strategy>(const Basel
     listener_.onMessage(int(Severity::kInfo),
                         fmt::format("{:.1f} s are left: too few for one more candidate and its confirmation", left));
   writeCache();
-  // Who stops at once keeps what is there.
-  if (const std::optional<WinnerRecord> earlier = earlierWinner();
-      !winner_ && earlier && (config_.saveEngine.empty() || isSaved(earlier->engineHash)))
-    winner_ = earlier;
+  nameEarlier();
   return summary();
 }
 

@@ -93,6 +93,7 @@ class Recorded {
   std::optional<BaselineRecord> baseline;
   std::map<std::string, CandidateRecord> candidates;  ///< by route; the last record, interrupted ones left out
   std::map<std::string, int64_t> interrupted;         ///< route -> iter, to be used again
+  std::map<std::string, int64_t> numbers;             ///< route -> iter, of whatever record names both
   std::map<std::string, DecidedRecord> decided;       ///< by route
   std::map<int64_t, ShortenedRecord> shortened;       ///< by the candidate's iter; the last one
   std::map<std::string, SampleRecord> samples;        ///< by sampleKey
@@ -170,12 +171,13 @@ class Search {
   void noteEvents();
   void publish(std::vector<ConfirmRecord> confirmed);
   std::optional<WinnerRecord> earlierWinner() const;
-  std::optional<WinnerRecord> savedByAnother() const;
+  bool isLeftAlone();
+  void nameEarlier();
   const CandidateRecord& shortest(const std::string& best);
   const CandidateRecord& shortestOf(const std::string& best);
   std::optional<std::string> decisionOf(const std::string& route, const CandidateRecord& winner, double& spent);
   void buildShortened(const std::string& route, const CandidateRecord& winner);
-  void saveOwn(const CandidateRecord& r);
+  void saveOwn(const CandidateRecord& r, bool fresh);
   void saveMissing();
   bool wasBuilt(const CandidateRecord& winner, const std::string& route);  // or failed to build
   CandidateRecord* find(const std::string& route);
@@ -209,12 +211,16 @@ class Search {
   std::set<int64_t> ownSaved_;                            // candidates whose engines were looked after
   std::map<int64_t, std::string> unsaved_;                // of those, which the disk refused, and why
   std::set<std::string> bad_;                             // finalists that failed in a fresh process
+  std::set<std::string> refuted_;                         // those, and what was measured in full and is not faster
   std::vector<ConfirmRecord> confirmed_;
   std::optional<WinnerRecord> winner_;
   std::string lastWinner_;  // the record's last one, as text
   std::optional<Ask> pending_;
   std::string failure_;        // why the search ends before its time
   bool recordFailed_ = false;  // nothing more can be recorded
+  bool keptSaid_ = false;      // in this session
+  bool leftAlone_ = false;     // the engine that is there, of a candidate that is not measured again
+  std::string missingWinner_;  // why the winner's engine is not where it should be
   bool takenOver_ = false;     // candidates come from a cache without its journal
   size_t finals_ = 0;          // rounds of finals so far, in a replay
   int64_t asked_ = 0;

@@ -113,10 +113,12 @@ TuneResult Search::summary() {
   }
   std::erase_if(r.counts, [](const auto& c) { return c.second == 0; });
   r.error = failure_.empty() ? "" : failure_ + "; with that mended, --continue goes on";
+  if (r.error.empty()) r.error = missingWinner_;
   if (!unsaved_.empty())
     r.error += fmt::format("{}engines that --saveAllEngines wants are missing ({}; {}); --continue writes them",
                            r.error.empty() ? "" : "; ", unsaved_.size(), unsaved_.begin()->second);
-  if (winner_ && !config_.saveEngine.empty() && r.outcome != TuneResult::Outcome::kFailed)
+  if (winner_ && !config_.saveEngine.empty() && missingWinner_.empty() && !leftAlone_ &&
+      r.outcome != TuneResult::Outcome::kFailed)
     r.enginePath = config_.saveEngine;
   return r;
 }

@@ -13,6 +13,9 @@ void Search::publish(std::vector<ConfirmRecord> confirmed) {
     if (!again && !bad_.count(old.route)) confirmed.push_back(old);
   }
   confirmed_ = std::move(confirmed);
+  for (const ConfirmRecord& c : confirmed_)
+    if (!c.faster && (c.reason.empty() || bad_.count(c.route))) refuted_.insert(c.route);
+  refuted_.insert(bad_.begin(), bad_.end());
   std::optional<ConfirmRecord> best = chooseWinner(confirmed_);
   const std::optional<WinnerRecord> earlier = earlierWinner();
   WinnerRecord w;
@@ -47,6 +50,7 @@ void Search::publish(std::vector<ConfirmRecord> confirmed) {
   }
   const bool anyOk = known_.empty() || std::any_of(known_.begin(), known_.end(),
                                                    [](const auto& c) { return c.second.status == Status::kOk; });
+  if (w.iter < 0 && isLeftAlone()) return;
   if (config_.saveEngine.empty() || !(w.iter >= 0 || (anyOk && baseline_.status == Status::kOk))) return;
   if (!isSaved(w.engineHash)) try {
       runner_.save(w.iter, w.route, config_.saveEngine);
@@ -61,26 +65,48 @@ void Search::publish(std::vector<ConfirmRecord> confirmed) {
 // What an earlier session confirmed and named stays until it is measured again and does not hold, or something better
 // is found: lost lines, a budget that is used up and Ctrl-C say nothing against it.
 std::optional<WinnerRecord> Search::earlierWinner() const {
-  std::optional<WinnerRecord> w = config_.recordedOnly ? recorded_.kept : recorded_.winner;
-  if (!w && takenOver_ && !config_.saveEngine.empty()) w = savedByAnother();
+  const std::optional<WinnerRecord>& w = config_.recordedOnly ? recorded_.kept : recorded_.winner;
   if (!w || w->iter < 0) return std::nullopt;
-  int64_t measured = w->iter;  // under the number of the longer route
+  std::set<std::string> routes{w->route};  // and the longer one, by which it was measured
   for (const auto& [of, s] : recorded_.shortened)
-    if (s.iter == w->iter) measured = of;
+    if (s.route == w->route)
+      for (const auto& [route, iter] : recorded_.numbers)
+        if (iter == of) routes.insert(route);
+  for (const std::string& route : routes) {
+    if (refuted_.count(route) || bad_.count(route)) return std::nullopt;
+    if (const auto now = known_.find(route); now != known_.end() && now->second.status != Status::kOk)
+      return std::nullopt;
+  }
   for (const ConfirmRecord& c : confirmed_)
-    if (c.iter == measured && (c.faster || c.reason.empty() || bad_.count(c.route))) return std::nullopt;
-  const auto now = known_.find(w->route);
-  return now == known_.end() || now->second.status == Status::kOk ? w : std::nullopt;
+    if (c.faster && routes.count(c.route)) return std::nullopt;  // it is in the race itself
+  return w;
 }
 
-// A cache without its journal names no winner: the engine that was saved, with what the cache says of it.
-std::optional<WinnerRecord> Search::savedByAnother() const {
-  for (const auto& [route, c] : recorded_.candidates)
-    if (c.status == Status::kOk && !c.logRatios.empty() && runner_.holds(config_.saveEngine, c)) {
-      const auto [lo, hi] = std::minmax_element(c.logRatios.begin(), c.logRatios.end());
-      return WinnerRecord{c.iter, route, runner_.hashOf(config_.saveEngine), "", median(c.logRatios), *lo, *hi, 0};
-    }
-  return std::nullopt;
+// A cache without its journal names no winner, but what was saved is there: whoever stops before it is measured again
+// loses nothing, and is told so.
+bool Search::isLeftAlone() {
+  if (!takenOver_ || recorded_.winner || config_.saveEngine.empty()) return false;
+  if (stopLevel() == 0 && !outOfTime_ && !outOfTime(0)) return false;
+  for (const auto& [route, c] : recorded_.candidates) {
+    if (c.status != Status::kOk || c.sameAs == -1 || refuted_.count(route) || !runner_.holds(config_.saveEngine, c))
+      continue;
+    leftAlone_ = true;
+    listener_.onMessage(int(Severity::kWarning),
+                        fmt::format("{} stays as it is: it is the engine of candidate {}, which the cache knows and "
+                                    "which has not been measured again; --continue with more time does that",
+                                    config_.saveEngine, c.iter));
+    return true;
+  }
+  return false;
+}
+
+// Who stops at once keeps what is there.
+void Search::nameEarlier() {
+  const std::optional<WinnerRecord> earlier = earlierWinner();
+  if (winner_ || !earlier) return;
+  winner_ = earlier;
+  if (!config_.saveEngine.empty() && !isSaved(earlier->engineHash))
+    missingWinner_ = fmt::format("the winner's engine is not in {}; --continue writes it", config_.saveEngine);
 }
 
 // A continued search finds its winner where it left it.
@@ -89,12 +115,12 @@ bool Search::isSaved(const std::string& hash) const {
 }
 
 // A candidate's engine beside the winner's, for --saveAllEngines.
-void Search::saveOwn(const CandidateRecord& r) {
+void Search::saveOwn(const CandidateRecord& r, bool fresh) {
   if (!config_.saveAllEngines || r.status != Status::kOk || !ownSaved_.insert(r.iter).second) return;
   const std::string path = fmt::format("{}.iter{}", config_.saveEngine, r.iter);
   const auto warn = [&](const std::string& text) { listener_.onMessage(int(Severity::kWarning), text); };
   try {
-    if (!runner_.holds(path, r)) runner_.save(r.iter, r.route, path);
+    if (fresh || !runner_.holds(path, r)) runner_.save(r.iter, r.route, path);
     unsaved_.erase(r.iter);
   } catch (const DeviceError& e) {  // no reason to lose the winner
     if (unsaved_.empty()) warn(fmt::format("{}; the search goes on without this engine", e.what()));
@@ -132,7 +158,7 @@ void Search::saveMissing() {
   if (config_.recordedOnly) return;
   for (const auto& [iter, why] : unsaved_) ownSaved_.erase(iter);
   for (const auto& [route, c] : known_)
-    if (stopLevel() == 0) saveOwn(c);
+    if (stopLevel() == 0) saveOwn(c, false);
 }
 
 }  // namespace rutter::tuner

@@ -482,7 +482,7 @@ TEST(Search, AWinnerStaysUntilItIsMeasuredAgain) {
     t.pacer.stop = stop;
     again(t, records, "-fuse=[on|off] -tile=[32|16|64] -unroll=[1|2]");
   }
-  // A cache without its journal names no winner, but the engine is there.
+  // A cache without its journal names no winner, but the engine that was saved is not given up for a want of time.
   std::vector<Json> taken;
   for (const Json& j : whole)
     if (j["type"] == "header" || j["type"] == "baseline" || j["type"] == "candidate") taken.push_back(j);
@@ -492,8 +492,13 @@ TEST(Search, AWinnerStaysUntilItIsMeasuredAgain) {
   c.config.budgetSeconds = 0.1;
   c.journal = Journal::inMemory(taken);
   c.runner.saved = s.runner.saved;
-  EXPECT_EQ(c.run(c.spec(SearchKind::kFast, kExample)).route, want.route);
+  const TuneResult stays = c.run(c.spec(SearchKind::kFast, kExample));
+  EXPECT_EQ(stays.outcome, TuneResult::Outcome::kNoImprovement);
+  EXPECT_EQ(stays.enginePath, "");
   EXPECT_EQ(c.runner.saves, 0);
+  ASSERT_EQ(c.messages.size(), 1u);
+  EXPECT_NE(c.messages[0].find("/e stays as it is: it is the engine of candidate 2"), std::string::npos)
+      << c.messages[0];
 
   // Stopped at once: nothing is named, nothing touched.
   Session t(exampleWorld());
@@ -505,6 +510,28 @@ TEST(Search, AWinnerStaysUntilItIsMeasuredAgain) {
   const TuneResult r = t.run(t.spec(SearchKind::kFast, "-tile=64"));
   EXPECT_EQ(r.route, want.route);
   EXPECT_EQ(t.runner.saves, 0);
+
+  // Nor is "no improvement" said where the engine is gone.
+  t.runner.saved.clear();
+  t.journal = Journal::inMemory(extended);
+  const TuneResult gone = t.run(t.spec(SearchKind::kFast, "-tile=64"));
+  EXPECT_EQ(gone.route, want.route);
+  EXPECT_EQ(gone.enginePath, "");
+  EXPECT_EQ(gone.error, "the winner's engine is not in /e; --continue writes it");
+
+  // One that crashes in a fresh process is not kept.
+  std::vector<Json> crashed = extended;
+  crashed.push_back({{"type", "samples"},
+                     {"iter", want.winnerIter},
+                     {"build_route", want.route},
+                     {"stage", "confirm@1"},
+                     {"index", 0},
+                     {"status", "crashed"}});
+  Session d(exampleWorld());
+  d.config = s.config;
+  d.config.epoch = 1;
+  d.journal = Journal::inMemory(crashed);
+  EXPECT_NE(d.run(d.spec(SearchKind::kFast, "-tile=64")).route, want.route);
 
   // What is measured again and does not hold goes.
   Json slow = exampleWorld();

@@ -219,9 +219,8 @@ std::vector<std::string> tuningSummary(const tuner::TuneResult& r, const Options
   if (r.interrupted) out.push_back("Interrupted: this is the best so far");
   if (r.defaultMs) out.push_back(fmt::format("Default: {:.4g} ms", *r.defaultMs));
   if (r.outcome == Outcome::kImproved) {
-    out.push_back(fmt::format("Best: {:.4g} ms, {}, {}", r.bestMs.value_or(0),
-                              r.confirmed ? ratioText(*r.confirmed) : "unconfirmed",
-                              r.processes ? fmt::format("from {} processes", r.processes) : "as the cache says"));
+    out.push_back(fmt::format("Best: {:.4g} ms, {}, from {} processes", r.bestMs.value_or(0),
+                              r.confirmed ? ratioText(*r.confirmed) : "unconfirmed", r.processes));
     out.push_back(fmt::format("Best build route: '{}' (candidate {})", r.route, r.winnerIter));
   } else if (r.outcome == Outcome::kNoImprovement) {
     out.push_back("no improvement found: the default route stays" + (r.reason.empty() ? "" : " (" + r.reason + ")"));

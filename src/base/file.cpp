@@ -62,7 +62,8 @@ Target follow(std::string path) {
       if (path.starts_with(folder) && path.size() > folder.size() &&
           path.find_first_not_of("0123456789", folder.size()) == path.npos &&
           (path[folder.size()] != '0' || path.size() == folder.size() + 1)) {  // "007" is no name there
-        int number = INT_MAX;                                                  // of which none is open
+        // Beyond what an int holds: a number of which no file is open.
+        int number = INT_MAX;
         std::from_chars(path.data() + folder.size(), path.data() + path.size(), number);
         return {path, number};
       }

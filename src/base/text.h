@@ -20,9 +20,6 @@ std::vector<std::string> nearestNames(std::string_view wanted, std::span<const s
 std::string printDims(std::span<const int64_t> dims);
 /// "x:1x3x224x224" as the flags of shapes read it: names with a colon or a comma in single quotes.
 std::string printShape(std::string_view name, std::span<const int64_t> dims);
-/// What extents are rounded up to where a shape that does not fit has one near it that may: powers of two first, as
-/// networks halve their extents and join the halves again; then patches and windows of other sizes.
-inline constexpr int64_t kLikelyMultiples[] = {2, 4, 8, 16, 32, 64, 128, 256, 512, 3, 6, 12, 24, 5, 10, 20, 7, 14, 28};
 /// `items` as "a, b or c".
 std::string joinOr(std::span<const std::string> items);
 

@@ -2,9 +2,9 @@
 // each weight and each input vector is loaded once a tile.
 #include <algorithm>
 
+#include "base/ints.h"
 #include "cpu/conv_view.h"
 #include "cpu/gen.h"
-#include "cpu/ints.h"
 #include "cpu/pw.h"
 #include "cpu/tactic.h"
 #include "cpu/tile_choice.h"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cpu/ints.h"
+#include "base/ints.h"
 #include "cpu/pw.h"
 #include "cpu/tile.h"
 #include "cpu/tile_epilogue.h"

@@ -3,9 +3,9 @@
 // are contiguous in the output, or where there are too few output channels to fill vectors.
 #include <algorithm>
 
+#include "base/ints.h"
 #include "cpu/conv_direct.h"
 #include "cpu/gemm_block.h"
-#include "cpu/ints.h"
 #include "cpu/pw.h"
 #include "cpu/tile_epilogue.h"
 

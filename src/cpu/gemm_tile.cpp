@@ -2,9 +2,9 @@
 // broadcast.
 #include <algorithm>
 
+#include "base/ints.h"
 #include "cpu/gemm_block.h"
 #include "cpu/gemm_view.h"
-#include "cpu/ints.h"
 #include "cpu/pw.h"
 #include "cpu/tactic.h"
 #include "cpu/tile_choice.h"

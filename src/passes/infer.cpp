@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/ints.h"
 #include "base/text.h"
 #include "ops/op.h"
 
@@ -25,6 +26,7 @@ struct Bound {
   std::string where;
 };
 
+// What a profile fixes: values of symbols, and axes that are open in the model, as it writes them.
 struct Fixed {
   std::map<std::string, ir::Dim> symbols;
   std::map<std::pair<std::string, size_t>, ir::Dim> axes;
@@ -34,7 +36,6 @@ class Specialiser {
  public:
   Specialiser(ir::Graph& g, const Profile& p) : graph_(g), profile_(p) {}
 
-  /// What the profile fixes: the symbols' values, and the axes that are open in the model, as it writes them.
   const Fixed& fixed() const { return fixed_; }
 
   void run() {
@@ -159,18 +160,19 @@ void inferRegion(ir::Graph& g, ir::Region& r) {
 // Shapes near the profile's, which do not fit the model. The first axis is the batch, as a rule, and stays unless its
 // symbol is elsewhere.
 std::string shapesThatFit(const ir::Graph& wrong, const Fixed& fixed) {
+  if (!wrong.symbols.empty()) return "";
   std::vector<std::string> inner;  // symbols of other axes
   for (const auto& [axis, dim] : fixed.axes)
     if (axis.second > 0) dim.collectSymbols(inner);
   for (const int64_t multiple : kLikelyMultiples) {
     std::map<std::string, ir::Dim> symbols = fixed.symbols;
-    bool changed = false, possible = wrong.symbols.empty();
+    bool changed = false, possible = true;
     for (const std::string& s : inner) {
-      const int64_t was = symbols.at(s).value(), now = (was + multiple - 1) / multiple * multiple;
+      const int64_t was = symbols.at(s).value(), now = roundUp(was, multiple);
       symbols[s] = now;
       changed |= now != was;
     }
-    if (!changed || !possible) continue;
+    if (!changed) continue;
     const auto g = wrong.clone();
     std::string text;
     for (ir::Value* v : g->top().inputs) {

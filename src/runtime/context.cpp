@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/ints.h"
 #include "base/text.h"
 #include "ops/op.h"
 #include "runtime/fb.h"
@@ -87,7 +88,7 @@ std::string Context::shapesThatFit() const {
         const auto min = engine_->profileShape(i, profile_, 0), max = engine_->profileShape(i, profile_, 2);
         const auto own = std::span(dims).subspan(size_t(firstDim_[size_t(i)]), count(t.dims()));
         for (size_t a = first; a < own.size(); a++)
-          if (min[a] != max[a]) own[a] = (own[a] + multiple - 1) / multiple * multiple;
+          if (min[a] != max[a]) own[a] = roundUp(own[a], multiple);
         for (size_t a = 0; a < own.size(); a++) fits &= own[a] <= max[a];
         text += (i ? "," : "") + printShape(t.name()->c_str(), own);
       }

@@ -20,6 +20,11 @@ bool isTimed(const Json& j) {
   return event == "search_end" || event == "finalists" || event == "kept";
 }
 
+// Records that name a candidate's route and number.
+static bool isOfCandidate(const std::string& type) {
+  return type == "candidate" || type == "samples" || type == "confirm" || type == "winner" || type == "shortened";
+}
+
 Recorded::Recorded(const std::vector<Json>& records) {
   for (const Json& j : records) {
     const std::string type = j.value("type", "");
@@ -44,14 +49,14 @@ Recorded::Recorded(const std::vector<Json>& records) {
     }
     if (type == "shortened") {
       ShortenedRecord r = shortenedFromJson(j);
-      if (r.status != Status::kOk) nextIter = std::max(nextIter, r.iter + 1);
       if (r.status != Status::kInterrupted) shortened[r.of] = std::move(r);
     }
-    // The candidate that these are about may be lost: its number is taken all the same.
-    if (type == "samples" || type == "confirm" || type == "winner")
-      nextIter = std::max(nextIter, j.value("iter", int64_t(-1)) + 1);
-    if (const auto route = j.find("build_route"); route != j.end() && route->is_string() && j.value("iter", -1) >= 0)
-      numbers[*route] = j.value("iter", int64_t(-1));
+    // The candidate that a record is about may be lost: its number is taken all the same, and its own.
+    if (const auto route = j.find("build_route"); isOfCandidate(type) && route != j.end() && route->is_string())
+      if (const int64_t iter = j.value("iter", int64_t(-1)); iter >= 0) {
+        nextIter = std::max(nextIter, iter + 1);
+        numbers[*route] = iter;
+      }
     if (type == "winner") winner = winnerFromJson(j);
     if (type == "strategy" && j.value("event", "") == "kept" && j.contains("winner"))
       kept = winnerFromJson(j["winner"]);

@@ -61,12 +61,7 @@ void Search::append(const Json& record) {
   Json stamped = record;
   // What only looks at the record takes none of the search's time.
   stamped["t"] = std::round((measured_ || before_ == 0 ? pacer_.elapsed() : before_) * 1000) / 1000;
-  try {
-    journal_.append(stamped);
-  } catch (const DeviceError& e) {
-    recordFailed_ = true;
-    fail(e);
-  }
+  recordFailed_ = !attempt([&] { journal_.append(stamped); });
 }
 
 // The disk or the machine does not let the search go on: it ends as one that is stopped, with the best so far.
@@ -83,11 +78,7 @@ int Search::stopLevel() {
 // The record as people read it; it is written from the journal.
 void Search::writeCache() {
   if (config_.cacheFile.empty() || recordFailed_) return;
-  try {
-    syncCache(config_.cacheFile, journal_.records());
-  } catch (const DeviceError& e) {
-    fail(e);
-  }
+  attempt([&] { syncCache(config_.cacheFile, journal_.records()); });
 }
 
 void Search::takeBaseline() {
@@ -184,11 +175,8 @@ void Search::record(CandidateRecord& r) {
   r.host = hostName();
   r.time = timeStamp();
   append(toJson(r));
-  if (!config_.cacheFile.empty() && !recordFailed_) try {
-      appendToFile(config_.cacheFile, cacheLine(r, nullptr));
-    } catch (const DeviceError& e) {
-      fail(e);
-    }
+  if (!config_.cacheFile.empty() && !recordFailed_)
+    attempt([&] { appendToFile(config_.cacheFile, cacheLine(r, nullptr)); });
   saveOwn(r, true);
   listener_.onEnd(infoOf(r));
 }
@@ -307,11 +295,7 @@ bool Search::searchPhase() {
     }
     const Ask ask = *pending_;
     asked_++;
-    try {
-      oneCandidate(ask);
-    } catch (const DeviceError& e) {
-      fail(e);
-    }
+    attempt([&] { oneCandidate(ask); });
     if (!known_.count(ask.route)) {
       reason = stopLevel() > 0 ? "stopped" : "time";
       asked_--;
@@ -335,12 +319,7 @@ std::optional<SampleRecord> Search::sample(const Ranked& c, const std::string& s
   if (config_.recordedOnly || stopLevel() > 1 || outOfTime(0)) return std::nullopt;
   const double begin = pacer_.elapsed();
   SampleRecord r;
-  try {
-    r = runner_.sample(c.iter, c.route, stage, index);
-  } catch (const DeviceError& e) {
-    fail(e);
-    return std::nullopt;
-  }
+  if (!attempt([&] { r = runner_.sample(c.iter, c.route, stage, index); })) return std::nullopt;
   if (r.status == Status::kInterrupted) return std::nullopt;
   r.iter = c.iter;
   r.route = c.route;

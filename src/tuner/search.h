@@ -154,6 +154,17 @@ class Search {
 
  private:
   void append(const Json& record);
+  /// Runs `f`; a DeviceError in it ends the search as a stop does, with the best so far. False then.
+  template <typename F>
+  bool attempt(F&& f) {
+    try {
+      f();
+      return true;
+    } catch (const DeviceError& e) {
+      fail(e);
+      return false;
+    }
+  }
   void fail(const DeviceError& e);
   int stopLevel();
   void writeCache();
@@ -171,6 +182,7 @@ class Search {
   void noteEvents();
   void publish(std::vector<ConfirmRecord> confirmed);
   std::optional<WinnerRecord> earlierWinner() const;
+  bool isRefuted(const std::string& route) const;
   bool isLeftAlone();
   void nameEarlier();
   const CandidateRecord& shortest(const std::string& best);
@@ -211,7 +223,7 @@ class Search {
   std::set<int64_t> ownSaved_;                            // candidates whose engines were looked after
   std::map<int64_t, std::string> unsaved_;                // of those, which the disk refused, and why
   std::set<std::string> bad_;                             // finalists that failed in a fresh process
-  std::set<std::string> refuted_;                         // those, and what was measured in full and is not faster
+  std::set<std::string> refuted_;                         // what was measured in full and is not faster
   std::vector<ConfirmRecord> confirmed_;
   std::optional<WinnerRecord> winner_;
   std::string lastWinner_;  // the record's last one, as text

@@ -267,6 +267,16 @@ std::string losses(const Cache& cache, const std::string& cacheFile) {
       cacheFile, cache.candidates.size(), cache.dropped);
 }
 
+// Runs what reads a record; a key of a wrong type, or one that is missing, is the record's fault.
+template <typename F>
+auto reading(const std::string& cacheFile, F&& f) {
+  try {
+    return f();
+  } catch (const UserError& e) {
+    throw UserError("cannot continue {}: {}; the record was altered", cacheFile, e.what());
+  }
+}
+
 // A journal to write to: new, or taken over. What cannot be gone on with stays as it is.
 Opened openJournal(const TuneOptions& o, const Json& about, const Fingerprint& machine, TuneListener& listener) {
   auto warn = [&](const std::string& text) { listener.onMessage(int(Severity::kWarning), text); };
@@ -290,12 +300,8 @@ Opened openJournal(const TuneOptions& o, const Json& about, const Fingerprint& m
       break;
   }
   const Json header = taken.empty() ? out.journal->records()[0] : taken[0];
-  std::string differences;
-  try {
-    differences = fmt::format("{}", fmt::join(headerDifferences(header, now), "; "));
-  } catch (const UserError& e) {
-    throw UserError("cannot continue {}: {}; the record was altered", o.cacheFile, e.what());
-  }
+  const std::string differences =
+      reading(o.cacheFile, [&] { return fmt::format("{}", fmt::join(headerDifferences(header, now), "; ")); });
   if (!differences.empty()) {
     if (!o.force)
       throw UserError(
@@ -437,14 +443,9 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
   config.cacheFile = o.cacheFile;
   config.dedupe = !about.value("test_no_dedupe", false);
   WallPacer pacer(host, used + clock.now() - begin);
-  std::optional<Search> search;
-  try {
-    search.emplace(config, runner, pacer, *opened.journal, listener);
-  } catch (const UserError& e) {
-    throw UserError("cannot continue {}: {}; the record was altered", o.cacheFile, e.what());
-  }
+  Search search = reading(o.cacheFile, [&] { return Search(config, runner, pacer, *opened.journal, listener); });
   const std::shared_ptr<const knobs::Registry> own = runner.registry();  // outlives strategies and expressions
-  return search->run([&](const BaselineRecord& b) -> std::unique_ptr<Strategy> {
+  return search.run([&](const BaselineRecord& b) -> std::unique_ptr<Strategy> {
     if (o.search == SearchKind::kUser)
       return makeRemoteStrategy(
           o.expression,

@@ -6,6 +6,7 @@
 #include "tuner/search.h"
 
 namespace rutter::tuner {
+
 void Search::publish(std::vector<ConfirmRecord> confirmed) {
   // What was confirmed before stays in the race, even if others ranked better since.
   for (const ConfirmRecord& old : confirmed_) {
@@ -14,8 +15,7 @@ void Search::publish(std::vector<ConfirmRecord> confirmed) {
   }
   confirmed_ = std::move(confirmed);
   for (const ConfirmRecord& c : confirmed_)
-    if (!c.faster && (c.reason.empty() || bad_.count(c.route))) refuted_.insert(c.route);
-  refuted_.insert(bad_.begin(), bad_.end());
+    if (!c.faster && c.reason.empty()) refuted_.insert(c.route);
   std::optional<ConfirmRecord> best = chooseWinner(confirmed_);
   const std::optional<WinnerRecord> earlier = earlierWinner();
   WinnerRecord w;
@@ -43,11 +43,7 @@ void Search::publish(std::vector<ConfirmRecord> confirmed) {
   winner_ = w;
   append(toJson(w));
   if (!changed || config_.recordedOnly) return;
-  try {
-    journal_.sync();
-  } catch (const DeviceError& e) {
-    fail(e);
-  }
+  attempt([&] { journal_.sync(); });
   const bool anyOk = known_.empty() || std::any_of(known_.begin(), known_.end(),
                                                    [](const auto& c) { return c.second.status == Status::kOk; });
   if (w.iter < 0 && isLeftAlone()) return;
@@ -73,7 +69,7 @@ std::optional<WinnerRecord> Search::earlierWinner() const {
       for (const auto& [route, iter] : recorded_.numbers)
         if (iter == of) routes.insert(route);
   for (const std::string& route : routes) {
-    if (refuted_.count(route) || bad_.count(route)) return std::nullopt;
+    if (isRefuted(route)) return std::nullopt;
     if (const auto now = known_.find(route); now != known_.end() && now->second.status != Status::kOk)
       return std::nullopt;
   }
@@ -82,13 +78,17 @@ std::optional<WinnerRecord> Search::earlierWinner() const {
   return w;
 }
 
+bool Search::isRefuted(const std::string& route) const {
+  return bad_.count(route) || refuted_.count(route);
+}
+
 // A cache without its journal names no winner, but what was saved is there: whoever stops before it is measured again
 // loses nothing, and is told so.
 bool Search::isLeftAlone() {
   if (!takenOver_ || recorded_.winner || config_.saveEngine.empty()) return false;
   if (stopLevel() == 0 && !outOfTime_ && !outOfTime(0)) return false;
   for (const auto& [route, c] : recorded_.candidates) {
-    if (c.status != Status::kOk || c.sameAs == -1 || refuted_.count(route) || !runner_.holds(config_.saveEngine, c))
+    if (c.status != Status::kOk || c.sameAs == -1 || isRefuted(route) || !runner_.holds(config_.saveEngine, c))
       continue;
     leftAlone_ = true;
     listener_.onMessage(int(Severity::kWarning),

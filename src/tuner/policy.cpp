@@ -26,10 +26,13 @@ static bool isOfCandidate(const std::string& type) {
 }
 
 Recorded::Recorded(const std::vector<Json>& records) {
+  int epoch = 0;
   for (const Json& j : records) {
     const std::string type = j.value("type", "");
-    if (type == "session")
+    if (type == "session") {
       searchEnds.clear(), finalists.clear(), kept.reset();  // what an earlier session stopped at does not bind this one
+      if (const int now = j.value("epoch", 0); now != std::exchange(epoch, now)) extended = winner;
+    }
     if (type == "baseline") baseline = baselineFromJson(j);
     if (type == "candidate") {
       CandidateRecord r = candidateFromJson(j);
@@ -60,7 +63,8 @@ Recorded::Recorded(const std::vector<Json>& records) {
     if (type == "winner") winner = winnerFromJson(j);
     if (type == "strategy" && j.value("event", "") == "kept" && j.contains("winner"))
       kept = winnerFromJson(j["winner"]);
-    if (type == "strategy" && j.value("event", "") == "finalists") finalists.push_back(j.value("count", size_t(1)));
+    if (type == "strategy" && j.value("event", "") == "finalists")
+      finalists.push_back({j.value("count", size_t(1)), j.value("again", "")});
     if (type == "strategy" && j.value("event", "") == "search_end")
       searchEnds.push_back({j.value("asked", int64_t(0)), j.value("reason", "") == "done"});
   }

@@ -378,18 +378,40 @@ ConfirmRecord Search::confirmOne(const Ranked& c, int finalists) {
   }
 }
 
-// As many as there is time to confirm, at least one. Recorded, since it depends on the clock.
-size_t Search::finalistCount(bool brief, size_t contenders) {
-  if (config_.recordedOnly)
-    return finals_ < recorded_.finalists.size() ? recorded_.finalists[finals_++] : size_t(kFinalists);
+// The best of those that were ranked, as many as there is time to confirm, at least one; the winner of an earlier
+// search that this one extends comes first. Recorded, since it depends on the clock.
+std::vector<Ranked> Search::chooseFinalists(std::vector<Ranked> ranked, bool brief) {
+  const auto to = [&](const Finalists& f) {
+    if (f.again.empty()) return ranked.resize(std::min(ranked.size(), f.count));
+    const CandidateRecord& c = known_.at(f.again);
+    std::erase_if(ranked, [&](const Ranked& r) { return r.route == f.again; });
+    ranked.insert(ranked.begin(), {c.iter, c.route, c.logRatios.empty() ? 0 : median(c.logRatios)});
+    ranked.resize(std::min(ranked.size(), f.count));
+  };
+  if (config_.recordedOnly) {
+    Finalists f{size_t(kFinalists), ""};
+    if (finals_ < recorded_.finalists.size()) f = recorded_.finalists[finals_++];
+    if (!known_.count(f.again)) f.again.clear();
+    to(f);
+    return ranked;
+  }
   // Without time for anything new the race stays as it was decided.
-  if (before_ > 0 && outOfTime_ && !measured_ && !recorded_.finalists.empty())
-    return std::min(recorded_.finalists.back(), contenders);
-  size_t n = std::min(brief ? size_t(1) : size_t(kFinalists), contenders);
+  if (before_ > 0 && outOfTime_ && !measured_ && !recorded_.finalists.empty()) {
+    to(recorded_.finalists.back());
+    return ranked;
+  }
+  Finalists f{0, brief ? "" : earlierFinalist(ranked)};
+  f.count = std::min(brief ? size_t(1) : size_t(kFinalists), ranked.size() + !f.again.empty());
   // Better one that is measured well than two that are not.
-  while (n > 1 && outOfTime(double(n) * kLooks[2] * sampleSeconds())) n--;
-  append({{"type", "strategy"}, {"name", strategy_->name()}, {"event", "finalists"}, {"asked", asked_}, {"count", n}});
-  return n;
+  while (f.count > 1 && outOfTime(double(f.count) * kLooks[2] * sampleSeconds())) f.count--;
+  // It holds as it was confirmed: what is new has the time there is.
+  if (f.count == 1 && !ranked.empty()) f.again.clear();
+  Json record = {
+      {"type", "strategy"}, {"name", strategy_->name()}, {"event", "finalists"}, {"asked", asked_}, {"count", f.count}};
+  if (!f.again.empty()) record["again"] = f.again;
+  append(record);
+  to(f);
+  return ranked;
 }
 
 std::vector<ConfirmRecord> Search::finals() {
@@ -432,7 +454,7 @@ std::vector<ConfirmRecord> Search::finals() {
     for (const Ranked& c : ranked) order.push_back({{"iter", c.iter}, {"score", c.score}});
     append({{"type", "rank"}, {"stage", stage.name}, {"order", order}});
   }
-  ranked.resize(std::min(ranked.size(), finalistCount(brief, ranked.size())));
+  ranked = chooseFinalists(std::move(ranked), brief);
   std::vector<ConfirmRecord> out;
   for (const Ranked& c : ranked) {
     ConfirmRecord r = confirmOne(c, int(ranked.size()));

@@ -85,6 +85,12 @@ struct SearchEnd {
   bool done = false;  ///< the strategy had nothing left
 };
 
+/// Who was confirmed after a search phase.
+struct Finalists {
+  size_t count = 1;
+  std::string again;  ///< route of an earlier winner that came first among them, "" = none
+};
+
 /// A journal's records, by what a search would ask for.
 class Recorded {
  public:
@@ -99,7 +105,8 @@ class Recorded {
   std::map<std::string, SampleRecord> samples;        ///< by sampleKey
   std::optional<WinnerRecord> winner;                 ///< the last one
   std::optional<WinnerRecord> kept;                   ///< an earlier session's, in the last session
-  std::vector<size_t> finalists;                      ///< how many were confirmed, after each search phase
+  std::optional<WinnerRecord> extended;               ///< of the search that the last one extends
+  std::vector<Finalists> finalists;                   ///< who was confirmed, after each search phase
   std::vector<SearchEnd> searchEnds;                  ///< of each search phase
   int64_t nextIter = 0;
   static std::string sampleKey(const std::string& route, const std::string& stage, int index);
@@ -182,6 +189,7 @@ class Search {
   void noteEvents();
   void publish(std::vector<ConfirmRecord> confirmed);
   std::optional<WinnerRecord> earlierWinner() const;
+  std::set<std::string> routesOf(const WinnerRecord& w) const;
   bool isRefuted(const std::string& route) const;
   bool isLeftAlone();
   void nameEarlier();
@@ -189,7 +197,8 @@ class Search {
   const CandidateRecord& shortestOf(const std::string& best);
   std::optional<std::string> decisionOf(const std::string& route, const CandidateRecord& winner, double& spent);
   void buildShortened(const std::string& route, const CandidateRecord& winner);
-  void saveOwn(const CandidateRecord& r, bool fresh);
+  std::string ownPath(int64_t iter) const;
+  std::string saveOwn(const CandidateRecord& r, bool fresh);
   void saveMissing();
   bool wasBuilt(const CandidateRecord& winner, const std::string& route);  // or failed to build
   CandidateRecord* find(const std::string& route);
@@ -204,7 +213,8 @@ class Search {
   void progress(const char* phase);
   double processSeconds() const;
   double sampleSeconds() const;
-  size_t finalistCount(bool brief, size_t contenders);
+  std::vector<Ranked> chooseFinalists(std::vector<Ranked> ranked, bool brief);
+  std::string earlierFinalist(const std::vector<Ranked>& ranked) const;
   bool outOfTime(double reserve) const;
   double phaseReserve(size_t contenders) const;
 

@@ -63,11 +63,7 @@ void Search::publish(std::vector<ConfirmRecord> confirmed) {
 std::optional<WinnerRecord> Search::earlierWinner() const {
   const std::optional<WinnerRecord>& w = config_.recordedOnly ? recorded_.kept : recorded_.winner;
   if (!w || w->iter < 0) return std::nullopt;
-  std::set<std::string> routes{w->route};  // and the longer one, by which it was measured
-  for (const auto& [of, s] : recorded_.shortened)
-    if (s.route == w->route)
-      for (const auto& [route, iter] : recorded_.numbers)
-        if (iter == of) routes.insert(route);
+  const std::set<std::string> routes = routesOf(*w);
   for (const std::string& route : routes) {
     if (isRefuted(route)) return std::nullopt;
     if (const auto now = known_.find(route); now != known_.end() && now->second.status != Status::kOk)
@@ -76,6 +72,32 @@ std::optional<WinnerRecord> Search::earlierWinner() const {
   for (const ConfirmRecord& c : confirmed_)
     if (c.faster && routes.count(c.route)) return std::nullopt;  // it is in the race itself
   return w;
+}
+
+// Its own, and the longer one by which it was measured.
+std::set<std::string> Search::routesOf(const WinnerRecord& w) const {
+  std::set<std::string> routes{w.route};
+  for (const auto& [of, s] : recorded_.shortened)
+    if (s.route == w.route)
+      for (const auto& [route, iter] : recorded_.numbers)
+        if (iter == of) routes.insert(route);
+  return routes;
+}
+
+// The candidate by which the winner of the search that this one extends was measured, as long as it has no verdict in
+// this one; "" if it is among the best anyway.
+std::string Search::earlierFinalist(const std::vector<Ranked>& ranked) const {
+  if (!recorded_.extended || recorded_.extended->iter < 0) return "";
+  const std::set<std::string> routes = routesOf(*recorded_.extended);
+  for (size_t i = 0; i < std::min(ranked.size(), size_t(kFinalists)); i++)
+    if (routes.count(ranked[i].route)) return "";
+  for (const ConfirmRecord& c : confirmed_)
+    if (routes.count(c.route)) return "";
+  for (const std::string& route : routes)
+    if (const auto c = known_.find(route); c != known_.end() && c->second.status == Status::kOk && !c->second.sameAs &&
+                                           !c->second.logRatios.empty() && !isRefuted(route))
+      return route;
+  return "";
 }
 
 bool Search::isRefuted(const std::string& route) const {
@@ -114,10 +136,15 @@ bool Search::isSaved(const std::string& hash) const {
   return !hash.empty() && runner_.hashOf(config_.saveEngine) == hash;  // caches of others know no hash
 }
 
-// A candidate's engine beside the winner's, for --saveAllEngines.
-void Search::saveOwn(const CandidateRecord& r, bool fresh) {
-  if (!config_.saveAllEngines || r.status != Status::kOk || !ownSaved_.insert(r.iter).second) return;
-  const std::string path = fmt::format("{}.iter{}", config_.saveEngine, r.iter);
+std::string Search::ownPath(int64_t iter) const {
+  return fmt::format("{}.iter{}", config_.saveEngine, iter);
+}
+
+// A candidate's engine beside the winner's, for --saveAllEngines. What is wrong with the disk, if that is full; else
+// "".
+std::string Search::saveOwn(const CandidateRecord& r, bool fresh) {
+  if (!config_.saveAllEngines || r.status != Status::kOk || !ownSaved_.insert(r.iter).second) return "";
+  const std::string path = ownPath(r.iter);
   const auto warn = [&](const std::string& text) { listener_.onMessage(int(Severity::kWarning), text); };
   try {
     if (fresh || !runner_.holds(path, r)) runner_.save(r.iter, r.route, path);
@@ -125,11 +152,13 @@ void Search::saveOwn(const CandidateRecord& r, bool fresh) {
   } catch (const DeviceError& e) {  // no reason to lose the winner
     if (unsaved_.empty()) warn(fmt::format("{}; the search goes on without this engine", e.what()));
     unsaved_[r.iter] = e.what();
+    if (dynamic_cast<const DiskFullError*>(&e)) return e.what();
   } catch (const InterruptedError&) {
     warn(fmt::format("stopped before {} was written; --continue writes it", path));
   } catch (const UserError& e) {  // built once more, as its engine is that of another route or of another session
     warn(fmt::format("{} is not written: {}", path, e.what()));
   }
+  return "";
 }
 
 // A new search replaces only those whose numbers it uses.
@@ -157,8 +186,15 @@ void Search::sayForeignEngines() {
 void Search::saveMissing() {
   if (config_.recordedOnly) return;
   for (const auto& [iter, why] : unsaved_) ownSaved_.erase(iter);
-  for (const auto& [route, c] : known_)
-    if (stopLevel() == 0) saveOwn(c, false);
+  std::string full;  // one is enough: each costs a build
+  for (const auto& [route, c] : known_) {
+    if (stopLevel() > 0) return;
+    if (full.empty())
+      full = saveOwn(c, false);
+    else if (config_.saveAllEngines && c.status == Status::kOk && !ownSaved_.count(c.iter) &&
+             !runner_.holds(ownPath(c.iter), c))
+      unsaved_[c.iter] = full;
+  }
 }
 
 }  // namespace rutter::tuner

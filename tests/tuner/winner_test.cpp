@@ -69,6 +69,17 @@ TEST(Search, EnginesThatAreMissingAreWritten) {
   s.run(s.spec(SearchKind::kFast, "-tile=16"));
   EXPECT_TRUE(s.runner.saved.count("/e.iter2"));
 
+  // A full disk costs one build at the end, not one for each engine that is missing.
+  s.runner.saved = {{"/e", all.at("/e")}, {"/e.iter0", all.at("/e.iter0")}};
+  s.runner.saves = 0;
+  s.runner.fullDisk = 3;
+  const TuneResult full = s.run(s.spec(SearchKind::kFast, "-tile=16"));
+  EXPECT_EQ(s.runner.saves, 1);
+  EXPECT_EQ(full.error, "engines that --saveAllEngines wants are missing (5; no room); --continue writes them");
+  EXPECT_EQ(full.route, first.route);
+  s.runner.fullDisk = 0;
+  s.messages.clear();
+
   Json later = exampleWorld();
   later["faults"] = {{"-tile=64", "gone"}};
   Session t(later, s.config);
@@ -186,6 +197,25 @@ TEST(Search, AWinnerStaysUntilItIsMeasuredAgain) {
   d.config.epoch = 1;
   d.journal = Journal::inMemory(crashed);
   EXPECT_NE(d.run(d.spec(SearchKind::kFast, "-tile=64")).route, want.route);
+
+  // It is measured again beside what an extension adds, and first, however many of those rank better.
+  Json better = exampleWorld();
+  better["layers"]["l"]["effects"]["-unroll=2"] = 0.98;
+  Session b(better);
+  b.config = s.config;
+  b.config.epoch = 1;
+  b.journal = Journal::inMemory(extended);
+  const auto more = b.spec(SearchKind::kFull, "-fuse=off -tile=16 -unroll=[1|2]");
+  const TuneResult extension = b.run(more);
+  std::vector<std::string> order;
+  for (const Json& j : b.journal->records())
+    if (j["type"] == "confirm" && j["finalists"] == 2) order.push_back(j["build_route"]);
+  ASSERT_GE(order.size(), 2u);
+  EXPECT_EQ(order[order.size() - 2], want.route);
+  EXPECT_EQ(extension.route, "-fuse=off -tile=16 -unroll=2");
+  std::vector<Json> last = b.decisions();
+  last.erase(last.begin(), last.end() - ptrdiff_t(b.replayed(more).size()));
+  EXPECT_TRUE(test::same(last, b.replayed(more)));
 
   // What is measured again and does not hold goes.
   Json slow = exampleWorld();

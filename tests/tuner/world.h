@@ -241,6 +241,7 @@ class SimRunner : public Runner {
     if (interruptedSaves && path.find(".iter") != path.npos) throw InterruptedError("an engine");
     if (world.fault(route) == "gone") throw UserError("route '{}' was ok and is crashed now", route);
     saves++;
+    if (fullDisk == 3 && path.find(".iter") != path.npos) throw DiskFullError("no room");
     saved[path] = {iter, route};
     clock.advance(0.05);
     return route;
@@ -264,7 +265,7 @@ class SimRunner : public Runner {
   std::function<void(int)> onWinnerDecision;  ///< told the how manieth, from 0
   int decidedForWinner = 0;
   int winnerCrashes = 0;          ///< so many decisions for winners crash
-  int fullDisk = 0;               ///< 1: when deciding for a winner; 2: when building it
+  int fullDisk = 0;               ///< 1: when deciding for a winner; 2: when building it; 3: for other engines than its
   std::vector<double> defaultMs;  ///< of samples, by their index
   bool interruptedSaves = false;  ///< of engines that are not the winner's
   int stopInside = 0;             ///< this build is interrupted

@@ -1,6 +1,7 @@
 #pragma once
 // Division and rounding of extents and tile sizes.
 #include <cstdint>
+#include <type_traits>
 
 namespace rutter {
 
@@ -9,8 +10,9 @@ inline int64_t ceilOf(int64_t x, int64_t y) {
   return (x + y - 1) / y;
 }
 /// The least multiple of `to` that is not below x; x >= 0, to > 0.
-inline int64_t roundUp(int64_t x, int64_t to) {
-  return ceilOf(x, to) * to;
+template <typename T>
+constexpr T roundUp(T x, std::type_identity_t<T> to) {
+  return (x + to - 1) / to * to;
 }
 
 /// What extents are rounded up to where a shape that does not fit has one near it that may: powers of two first, as

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/ints.h"
 #include "codegen/memory.h"
 #include "compiler/expressions.h"
 #include "runtime/attrs.h"
@@ -149,7 +150,7 @@ int Assembler::weights(const std::string& key, std::string_view bytes, std::shar
   plan_.buffers.push_back(std::move(b));
   r_.parts.weights.push_back({weightBytes_, bytes, hashBytes(key)});
   r_.owners.push_back(std::move(owner));
-  weightBytes_ = (weightBytes_ + int64_t(bytes.size()) + 63) / 64 * 64;
+  weightBytes_ = roundUp(weightBytes_ + int64_t(bytes.size()), 64);
   return it->second;
 }
 int Assembler::arena(const Dim& bytes, int first, int last, const std::string& name) {

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/error.h"
+#include "base/ints.h"
 #include "base/log.h"
 #include "codegen/memory.h"
 #include "compiler/assemble.h"
@@ -242,7 +243,7 @@ int64_t workspaceBytes(const BuildResult& r, int threads) {
   int64_t scratch = 0;
   for (const auto& region : r.parts.plan.regions)
     for (const auto& i : region->code)
-      if (const auto* l = i->action.AsLaunch()) scratch = std::max(scratch, (l->scratch + 63) / 64 * 64);
+      if (const auto* l = i->action.AsLaunch()) scratch = std::max(scratch, roundUp(l->scratch, 64));
   return r.parts.plan.arena_bytes + scratch * usableThreads(threads);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/ints.h"
 #include "base/log.h"
 #include "runtime/engine.h"
 #include "runtime/memory.h"
@@ -89,7 +90,7 @@ struct Bench {
       const int64_t bytes = (e.before + e.after + 1) * element;
       char* data = room(bytes);
       fill(data, bytes + 2 * 4096, p.operands[i].dtype);
-      operands.push_back({data + (e.before * element + 63) / 64 * 64, true});
+      operands.push_back({data + roundUp(e.before * element, 64), true});
     }
     for (const codegen::PackSpec& s : c.lowering.packs) {
       char* data = room(s.bytes);
@@ -110,7 +111,7 @@ struct Bench {
       j.grain = s.grain;
       j.schedule = runtime::Schedule(s.schedule);
       j.maxThreads = s.maxThreads;
-      j.scratchStride = (s.scratch + 63) / 64 * 64;
+      j.scratchStride = roundUp(s.scratch, 64);
       j.scratch = s.scratch ? room(j.scratchStride * threads) : nullptr;
       jobs.push_back(j);
     }

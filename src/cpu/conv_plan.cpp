@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/ints.h"
 #include "cpu/conv_direct.h"
 #include "cpu/gemm_block.h"
 
@@ -90,13 +91,13 @@ int64_t ConvPlan::patchBytes() const {
   int64_t most = 0;
   if (copy)
     for (const ConvPhase& f : phases) most = std::max(most, patch(f).elements * 4);
-  return (most + 63) / 64 * 64;
+  return roundUp(most, 64);
 }
 int64_t ConvPlan::partialBytes() const {
-  return blockIc ? (taskH * taskW * taskN * 4 + 63) / 64 * 64 : 0;
+  return blockIc ? roundUp(taskH * taskW * taskN * 4, 64) : 0;
 }
 int64_t ConvPlan::tileBytes() const {
-  return c.get("epilogue_loop") ? (tileH * tileW * tileN * 4 + 63) / 64 * 64 : 0;
+  return c.get("epilogue_loop") ? roundUp(tileH * tileW * tileN * 4, 64) : 0;
 }
 Dim ConvPlan::blocksH() const {
   return ceilDiv(ceilDiv(v.oh.dim(), Dim(phases[0].h.step)), Dim(taskH));

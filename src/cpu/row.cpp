@@ -1,5 +1,6 @@
 // Softmax, log-softmax, layer and RMS normalisation over any axes.
 #include "base/error.h"
+#include "base/ints.h"
 #include "cpu/math.h"
 #include "cpu/reduction.h"
 #include "cpu/tactic.h"
@@ -70,7 +71,7 @@ class Row final : public CpuTactic {
     return estimate(m, foldInstructions(p, int(c.get("fold_axis")), c.get("lanes"), 3), p.bytes());
   }
   codegen::Lowering lower(const Problem& p, const Config& c) const override {
-    return oneLaunch(p, foldRows(p, c).tasks(p), (c.get("scratch") + 63) / 64 * 64);
+    return oneLaunch(p, foldRows(p, c).tasks(p), roundUp(c.get("scratch"), 64));
   }
   void emit(const Problem& p, const Config& c, const MachineProfile&, Emitter& e) const override {
     e.beginKernel();

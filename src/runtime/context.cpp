@@ -206,7 +206,7 @@ void Context::setMemory(void* memory, int64_t bytes) {
   bound_ = false;
 }
 int64_t Context::memoryBytes(const Engine& e, int threads, int profile) {
-  return (e.arenaBytes(profile) + 63) / 64 * 64 + threads * e.scratchBytes();
+  return roundUp(e.arenaBytes(profile), 64) + threads * e.scratchBytes();
 }
 int64_t Context::memoryBytes() {
   resolve();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/ints.h"
 #include "runtime/engine.h"
 #include "runtime/memory.h"
 #include "runtime/pool.h"
@@ -97,7 +98,7 @@ class Context {
   std::string shapesThatFit() const;  // near those that were set; "": none were found
   void execute(const Step& s);
   void runReference(const Step& s);
-  int64_t scratchStart() const { return (arenaUse_ + 63) / 64 * 64; }
+  int64_t scratchStart() const { return roundUp(arenaUse_, 64); }
 
   std::shared_ptr<const Engine> engine_;
   std::shared_ptr<Pool> pool_;

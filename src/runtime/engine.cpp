@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
+#include "base/ints.h"
 #include "base/log.h"
 #include "runtime/attrs.h"
 #include "runtime/fb.h"
@@ -159,7 +160,7 @@ void Engine::open(EngineImage image, const LoadOptions& options) {
   const auto* code = plan.regions()->Get(0)->code();
   for (uint32_t i = 0; code && i < code->size(); i++) {
     const fb::Instruction& x = *code->Get(i);
-    if (const auto* l = x.action_as_Launch()) scratch_ = std::max(scratch_, (l->scratch() + 63) / 64 * 64);
+    if (const auto* l = x.action_as_Launch()) scratch_ = std::max(scratch_, roundUp(l->scratch(), 64));
     const auto* r = x.action_as_Reference();
     references_.push_back(r ? makeReference(*r, layerName(x.layer())) : nullptr);
   }

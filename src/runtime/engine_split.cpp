@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/ints.h"
 
 namespace rutter::runtime {
 namespace {
@@ -21,9 +22,6 @@ struct Piece {
   int64_t offset, size, at;  // in the section; where its bytes lie in the base's section, or behind the head
   bool own;
 };
-uint64_t alignUp(uint64_t n) {
-  return (n + kPage - 1) / kPage * kPage;
-}
 [[noreturn]] void torn(const std::string& path) {
   throw UserError("the split engine '{}' is torn", path);
 }
@@ -85,7 +83,7 @@ Hash128 writeSplitEngine(const EngineParts& parts, const WeightIndex& base, cons
   for (const WeightChunk& c : parts.weights) {
     const int64_t there = c.data.size() >= kPage ? base.find(c) : -1;
     pieces.push_back({c.offset, int64_t(c.data.size()), there < 0 ? own : there, there < 0});
-    if (there < 0) own = (own + int64_t(c.data.size()) + 63) / 64 * 64;
+    if (there < 0) own = roundUp(own + int64_t(c.data.size()), 64);
   }
   ByteWriter w;
   w.put<uint64_t>(head.size());
@@ -100,7 +98,7 @@ Hash128 writeSplitEngine(const EngineParts& parts, const WeightIndex& base, cons
   }
   const std::string table = w.take();
   const Hash128 check = hashBytes(table);
-  const uint64_t size = table.size(), headAt = alignUp(32 + size), ownAt = alignUp(headAt + head.size());
+  const uint64_t size = table.size(), headAt = roundUp(32 + size, kPage), ownAt = roundUp(headAt + head.size(), kPage);
   std::string front(kMagic, sizeof kMagic);
   front.append(reinterpret_cast<const char*>(&check.lo), 8);
   front.append(reinterpret_cast<const char*>(&check.hi), 8);
@@ -135,9 +133,9 @@ EngineFiles openEngineFiles(const std::string& path,
   if (size > b.size() - 32 || hashBytes(b.substr(32, size)) != check) torn(path);
   ByteReader r(b.substr(32, size));
   // The checksum is against damage; whoever wrote the file may have made any table.
-  const uint64_t head = r.get<uint64_t>(), headAt = alignUp(32 + size);
+  const uint64_t head = r.get<uint64_t>(), headAt = roundUp(32 + size, kPage);
   if (headAt > b.size() || head > b.size() - headAt) torn(path);
-  const uint64_t ownAt = alignUp(headAt + head);
+  const uint64_t ownAt = roundUp(headAt + head, kPage);
   const uint64_t section = r.get<uint64_t>();
   e.base = map(std::string(r.getString()));
   if (ownAt > b.size()) torn(path);

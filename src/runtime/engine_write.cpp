@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/ints.h"
 #include "runtime/engine_file.h"
 
 namespace rutter::runtime {
@@ -13,9 +14,6 @@ namespace {
 using Sink = std::function<void(std::string_view)>;
 constexpr uint64_t kHeader = 64, kPage = 4096;
 
-uint64_t alignUp(uint64_t n, uint64_t a) {
-  return (n + a - 1) / a * a;
-}
 void pad(const Sink& sink, uint64_t n) {
   static const char zeros[kPage] = {};
   for (; n; n -= std::min(n, kPage)) sink({zeros, size_t(std::min(n, kPage))});
@@ -61,13 +59,13 @@ void emitHead(const EngineParts& parts, const Hash128& weightsHash, const Sink& 
   // Offsets depend on the manifest's length: they are counted from the first section, which starts at its end.
   uint64_t at = 0;
   for (Part& s : sections) {
-    s.offset = at = alignUp(at, s.align);
+    s.offset = at = roundUp(at, s.align);
     at += s.size;
     m["sections"].push_back({{"name", s.name}, {"offset", s.offset}, {"size", s.size}, {"xxh3", s.hash.hex()}});
   }
   // A name may hold any bytes; what is not UTF-8 is shown as U+FFFD here (the plan keeps the bytes).
   std::string manifest = m.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  uint64_t base = alignUp(kHeader + manifest.size(), kPage), total = base + at;
+  uint64_t base = roundUp(kHeader + manifest.size(), kPage), total = base + at;
 
   std::string header(kHeader, '\0');
   auto put = [&](size_t pos, auto v) { std::memcpy(header.data() + pos, &v, sizeof v); };

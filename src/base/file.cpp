@@ -120,6 +120,8 @@ bool writeAll(int fd, std::string_view bytes) {
 void failWriting(const std::string& path) {
   if (errno == ENOSPC || errno == EDQUOT)
     throw DiskFullError("cannot write '{}': {}: free some", path, std::strerror(errno));
+  if (errno == EFBIG)
+    throw DiskFullError("cannot write '{}': {}: allow larger files (ulimit -f)", path, std::strerror(errno));
   throw DeviceError("cannot write '{}': {}", path, std::strerror(errno));
 }
 

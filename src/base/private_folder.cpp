@@ -28,8 +28,10 @@ void sweep(const std::string& parent, const std::string& prefix) {
     if (!e.path().filename().string().starts_with(prefix)) continue;
     struct stat st;
     if (::lstat(e.path().c_str(), &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid()) continue;
-    const int fd = ::open((e.path() / "lock").c_str(), O_RDWR | O_CLOEXEC);
-    if (fd < 0) continue;  // just being made, or not ours
+    // Whoever is killed while it makes or removes its folder may leave it without a lock; who is just making one finds
+    // it locked, or gone, and makes another.
+    const int fd = ::open((e.path() / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) continue;  // not ours
     // An orphaned child may still be writing into it: again until it is empty.
     if (lockWhole(fd))
       for (int round = 0; round < 100 && fs::exists(e.path(), error); round++) {

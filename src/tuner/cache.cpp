@@ -134,7 +134,7 @@ Cache parseCache(std::string_view text, const std::string& path) {
       first = false;
       continue;
     }
-    if (!j.is_object() || !j.contains("build_route") || (!whole && !j.contains("iter"))) {
+    if (!j.is_object() || !j.contains("build_route") || (!whole && !j.contains("iter")) || isAltered(line)) {
       cache.dropped++;
       continue;
     }

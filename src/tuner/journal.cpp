@@ -30,23 +30,28 @@ bool wellTyped(const Json& record) {
   const std::string name = *type;
   if (std::find(std::begin(kOurs), std::end(kOurs), name) == std::end(kOurs)) return true;  // of a later version
   constexpr double kMost = 1e15;  // the next one can be counted
-  for (const char* whole : {"iter", "of", "epoch", "count", "asked"})
+  for (const char* whole : {"iter", "of", "epoch", "count", "asked", "share"})
     if (auto it = record.find(whole);
         it != record.end() && !(it->is_number_integer() && std::abs(it->get<double>()) < kMost))
       return false;
   for (const char* number : {"t", "budget", "busy_s"})
     if (auto it = record.find(number); it != record.end() && !it->is_number()) return false;
-  if (auto it = record.find("event"); it != record.end() && !it->is_string()) return false;
-  return record.value("count", 0) >= 0;
+  for (const char* text : {"event", "reason", "again", "build_route"})
+    if (auto it = record.find(text); it != record.end() && !it->is_string()) return false;
+  return record.value("count", 0) >= 0 && record.value("share", 0) >= 0;
+}
+
+// What the checksum at a line's end is of; nothing if there is no checksum.
+std::optional<std::string> summed(std::string_view line) {
+  if (line.size() < kCrcTail + 1 || !line.ends_with("\"}")) return std::nullopt;
+  if (line.substr(line.size() - kCrcTail, kCrcKey.size()) != kCrcKey) return std::nullopt;
+  return std::string(line.substr(0, line.size() - kCrcTail)) + "}";
 }
 
 std::optional<Json> parseLine(std::string_view line) {
-  if (line.size() < kCrcTail + 1) return std::nullopt;
-  const std::string_view tail = line.substr(line.size() - kCrcTail);
-  if (tail.substr(0, kCrcKey.size()) != kCrcKey || !line.ends_with("\"}")) return std::nullopt;
-  const std::string body = std::string(line.substr(0, line.size() - kCrcTail)) + "}";
-  if (fmt::format("{:08x}", crc32c(body)) != tail.substr(kCrcKey.size(), 8)) return std::nullopt;
-  Json j = Json::parse(body, nullptr, false);
+  const std::optional<std::string> body = summed(line);
+  if (!body || isAltered(line)) return std::nullopt;
+  Json j = Json::parse(*body, nullptr, false);
   if (!j.is_object() || !wellTyped(j)) return std::nullopt;
   return j;
 }
@@ -80,6 +85,11 @@ std::string journalLine(const Json& record) {
   const std::string crc = fmt::format("{:08x}", crc32c(body));
   body.pop_back();
   return fmt::format("{}{}{}\"}}\n", body, kCrcKey, crc);
+}
+
+bool isAltered(std::string_view line) {
+  const std::optional<std::string> body = summed(line);
+  return body && fmt::format("{:08x}", crc32c(*body)) != line.substr(line.size() - 10, 8);
 }
 
 JournalText parseJournal(std::string_view text) {

@@ -18,6 +18,8 @@ struct JournalText {
 JournalText parseJournal(std::string_view text);
 /// One line with its crc, newline included.
 std::string journalLine(const Json& record);
+/// Whether a line, without its newline, ends with a checksum that is not its own.
+bool isAltered(std::string_view line);
 
 class Journal {
  public:

@@ -31,7 +31,7 @@ Recorded::Recorded(const std::vector<Json>& records) {
     const std::string type = j.value("type", "");
     if (type == "session") {
       searchEnds.clear(), finalists.clear(), kept.reset();  // what an earlier session stopped at does not bind this one
-      if (const int now = j.value("epoch", 0); now != std::exchange(epoch, now)) extended = winner;
+      if (const int now = j.value("epoch", 0); now != std::exchange(epoch, now)) extended = winner, race.reset();
     }
     if (type == "baseline") baseline = baselineFromJson(j);
     if (type == "candidate") {
@@ -61,13 +61,53 @@ Recorded::Recorded(const std::vector<Json>& records) {
         numbers[*route] = iter;
       }
     if (type == "winner") winner = winnerFromJson(j);
+    if (type == "confirm") takeVerdict(confirmFromJson(j));
     if (type == "strategy" && j.value("event", "") == "kept" && j.contains("winner"))
       kept = winnerFromJson(j["winner"]);
-    if (type == "strategy" && j.value("event", "") == "finalists")
-      finalists.push_back({j.value("count", size_t(1)), j.value("again", "")});
+    if (type == "strategy" && j.value("event", "") == "finalists") {
+      finalists.push_back({j.value("count", size_t(1)), j.value("again", ""), j.value("share", size_t(0))});
+      race = finalists.back();
+      race->share = std::max(race->share, race->count);
+    }
     if (type == "strategy" && j.value("event", "") == "search_end")
       searchEnds.push_back({j.value("asked", int64_t(0)), j.value("reason", "") == "done"});
   }
+}
+
+// The line that names a winner may be lost; what was confirmed before it says the same.
+void Recorded::takeVerdict(const ConfirmRecord& c) {
+  const bool same = winner && winner->iter >= 0 && routesOf(winner->route).count(c.route) > 0;
+  if (same && !c.faster && c.reason != "time" && c.reason != "stopped") winner.reset();
+  if (!c.faster || (!same && winner && winner->iter >= 0 && winner->lo >= c.lo)) return;
+  WinnerRecord w;
+  if (same) {
+    w = *winner;
+  } else {
+    w.iter = c.iter;
+    w.route = c.route;
+    if (const auto known = candidates.find(c.route); known != candidates.end()) w.engineHash = known->second.engineHash;
+    if (const auto s = shortened.find(c.iter); s != shortened.end() && s->second.status == Status::kOk) {
+      w.iter = s->second.iter;
+      w.route = s->second.route;
+      w.engineHash = s->second.engineHash;
+    }
+  }
+  w.center = c.center;
+  w.lo = c.lo;
+  w.hi = c.hi;
+  w.processes = c.processes;
+  winner = std::move(w);
+}
+
+std::set<std::string> Recorded::routesOf(const std::string& route) const {
+  std::set<int64_t> of;
+  for (const auto& [iter, s] : shortened)
+    if (s.route == route) of.insert(iter);
+  if (const auto c = candidates.find(route); c != candidates.end() && c->second.sameAs) of.insert(*c->second.sameAs);
+  std::set<std::string> routes{route};
+  for (const auto& [other, iter] : numbers)
+    if (of.count(iter)) routes.insert(other);
+  return routes;
 }
 
 std::vector<Ranked> rankCandidates(const std::map<std::string, CandidateRecord>& candidates,

@@ -348,6 +348,14 @@ std::string ProcessRunner::hashOf(const std::string& path) {
   }
 }
 
+std::string ProcessRunner::routeOf(const std::string& path) {
+  try {
+    return checker_->routeOf(path);
+  } catch (const UserError&) {
+    return "";
+  }
+}
+
 bool ProcessRunner::holds(const std::string& path, const CandidateRecord& c) {
   try {
     if (checker_->routeOf(path) != c.route) return false;

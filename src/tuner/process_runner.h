@@ -43,6 +43,7 @@ class ProcessRunner : public Runner {
   SampleRecord sample(int64_t iter, const std::string& route, const std::string& stage, int index) override;
   std::string save(int64_t iter, const std::string& route, const std::string& path) override;
   std::string hashOf(const std::string& path) override;
+  std::string routeOf(const std::string& path) override;
   bool holds(const std::string& path, const CandidateRecord& c) override;
   void keepOnly(const std::vector<int64_t>& iters) override;
   /// Limits of a candidate, from the default's times.

@@ -13,6 +13,7 @@ class NoRunner : public Runner {
   SampleRecord sample(int64_t, const std::string& route, const std::string&, int) override { throw missing(route); }
   std::string save(int64_t, const std::string& route, const std::string&) override { throw missing(route); }
   std::string hashOf(const std::string&) override { return ""; }
+  std::string routeOf(const std::string&) override { return ""; }
   bool holds(const std::string&, const CandidateRecord&) override { return false; }
 
  private:

@@ -18,6 +18,12 @@ std::string contentOf(Json j) {
   return j.dump();
 }
 
+// Records of which only the last one counts; "" for others.
+std::string lastKind(const Json& j) {
+  if (j.value("type", "") == "winner") return "winner";
+  return j.value("event", "") == "finalists" ? "finalists" : "";
+}
+
 }  // namespace
 
 Search::Search(SearchConfig config, Runner& runner, Pacer& pacer, Journal& journal, TuneListener& listener)
@@ -28,13 +34,10 @@ Search::Search(SearchConfig config, Runner& runner, Pacer& pacer, Journal& journ
       listener_(listener),
       recorded_(journal.records()) {
   int epoch = 0;
-  bool begun = false;
   for (const Json& j : journal.records()) {
     if (isDecision(j)) written_.insert(contentOf(j));
     const std::string type = j.value("type", "");
-    if (type == "winner") lastWinner_ = contentOf(j);
-    takenOver_ |= type == "candidate" && !begun;
-    begun |= type == "session";
+    if (const std::string kind = lastKind(j); !kind.empty()) last_[kind] = contentOf(j);
     if (type == "session") {
       before_ = j.value("t", 0.0);
       epoch = j.value("epoch", 0);
@@ -51,8 +54,9 @@ void Search::append(const Json& record) {
   // A decision made again on the same numbers is the same decision: continuing a search does not repeat it.
   if (isDecision(record)) {
     const std::string content = contentOf(record);
-    // The winner that counts is the last one: it is named again if another came between.
-    if (record.value("type", "") == "winner" && content != lastWinner_) written_.erase(content), lastWinner_ = content;
+    // Of these the last one counts: it is written again if another came between.
+    if (const std::string kind = lastKind(record); !kind.empty() && std::exchange(last_[kind], content) != content)
+      written_.erase(content);
     // An input of replays, which know a session's own only.
     if (record.value("event", "") == "kept" && !std::exchange(keptSaid_, true)) written_.erase(content);
     if (!written_.insert(content).second) return;
@@ -333,12 +337,12 @@ std::optional<SampleRecord> Search::sample(const Ranked& c, const std::string& s
   return r;
 }
 
-std::string Search::confirmStage() const {
-  return config_.epoch ? fmt::format("confirm@{}", config_.epoch) : "confirm";
+std::string Search::confirmStage(int epoch) {
+  return epoch ? fmt::format("confirm@{}", epoch) : "confirm";
 }
 
 ConfirmRecord Search::confirmOne(const Ranked& c, int finalists) {
-  const std::string stage = confirmStage();
+  const std::string stage = confirmStage(config_.epoch);
   ConfirmRecord r;
   r.iter = c.iter;
   r.route = c.route;
@@ -378,46 +382,49 @@ ConfirmRecord Search::confirmOne(const Ranked& c, int finalists) {
   }
 }
 
-// The best of those that were ranked, as many as there is time to confirm, at least one; the winner of an earlier
-// search that this one extends comes first. Recorded, since it depends on the clock.
+// The best of those that were ranked, as many as there is time to confirm, at least one; first what holds the place of
+// the winner. Recorded, since it depends on the clock.
 std::vector<Ranked> Search::chooseFinalists(std::vector<Ranked> ranked, bool brief) {
-  const auto to = [&](const Finalists& f) {
-    if (f.again.empty()) return ranked.resize(std::min(ranked.size(), f.count));
-    const CandidateRecord& c = known_.at(f.again);
-    std::erase_if(ranked, [&](const Ranked& r) { return r.route == f.again; });
-    ranked.insert(ranked.begin(), {c.iter, c.route, c.logRatios.empty() ? 0 : median(c.logRatios)});
-    ranked.resize(std::min(ranked.size(), f.count));
-  };
+  Finalists f{size_t(kFinalists), "", 0};
   if (config_.recordedOnly) {
-    Finalists f{size_t(kFinalists), ""};
-    if (finals_ < recorded_.finalists.size()) f = recorded_.finalists[finals_++];
-    if (!known_.count(f.again)) f.again.clear();
-    to(f);
-    return ranked;
+    if (finals_ < recorded_.finalists.size())
+      f = recorded_.finalists[finals_++];
+    else if (recorded_.race)
+      f = *recorded_.race;  // an earlier session's, if this one did not change it
+  } else {
+    f.again = brief && held_.empty() ? "" : incumbent();
   }
-  // Without time for anything new the race stays as it was decided.
-  if (before_ > 0 && outOfTime_ && !measured_ && !recorded_.finalists.empty()) {
-    to(recorded_.finalists.back());
-    return ranked;
+  const bool best = !ranked.empty() && ranked.front().route == f.again;
+  if (const CandidateRecord* c = f.again.empty() ? nullptr : find(f.again)) {
+    std::erase_if(ranked, [&](const Ranked& r) { return r.route == f.again; });
+    ranked.insert(ranked.begin(), {c->iter, c->route, median(c->logRatios)});
   }
-  Finalists f{0, brief ? "" : earlierFinalist(ranked)};
-  f.count = std::min(brief ? size_t(1) : size_t(kFinalists), ranked.size() + !f.again.empty());
-  // Better one that is measured well than two that are not.
-  while (f.count > 1 && outOfTime(double(f.count) * kLooks[2] * sampleSeconds())) f.count--;
-  // It holds as it was confirmed: what is new has the time there is.
-  if (f.count == 1 && !ranked.empty()) f.again.clear();
-  Json record = {
-      {"type", "strategy"}, {"name", strategy_->name()}, {"event", "finalists"}, {"asked", asked_}, {"count", f.count}};
-  if (!f.again.empty()) record["again"] = f.again;
-  append(record);
-  to(f);
+  if (!config_.recordedOnly) {
+    f.count = std::min(brief ? size_t(1) : size_t(kFinalists), ranked.size());
+    // Better one that is measured well than two that are not.
+    while (f.count > 1 && outOfTime(double(f.count) * kLooks[2] * sampleSeconds())) f.count--;
+    // What was decided among more does not change because the clock leaves fewer: their samples are there.
+    if (!brief) f.count = std::min(std::max(f.count, race_.count), ranked.size());
+    // A named winner holds as it was confirmed: what is new has the time there is.
+    if (f.count == 1 && ranked.size() > 1 && !f.again.empty() && !best && held_.empty()) {
+      ranked.erase(ranked.begin());
+      f.again.clear();
+    }
+    f.share = std::max(f.count, race_.share);
+    Json record = {{"type", "strategy"}, {"name", strategy_->name()}, {"event", "finalists"},
+                   {"asked", asked_},    {"count", f.count},          {"share", f.share}};
+    if (!f.again.empty()) record["again"] = f.again;
+    append(record);
+  }
+  ranked.resize(std::min(ranked.size(), f.count));
+  race_ = {f.count, "", f.share > 0 ? f.share : ranked.size()};
   return ranked;
 }
 
 std::vector<ConfirmRecord> Search::finals() {
   auto contenders = [&] {
     std::vector<Ranked> ranked = rankCandidates(known_, processes_);
-    std::erase_if(ranked, [&](const Ranked& r) { return bad_.count(r.route) > 0; });
+    std::erase_if(ranked, [&](const Ranked& r) { return bad_.count(r.route) > 0 || wasRefuted(r.route); });
     return ranked;
   };
   std::vector<Ranked> ranked = contenders();
@@ -457,7 +464,7 @@ std::vector<ConfirmRecord> Search::finals() {
   ranked = chooseFinalists(std::move(ranked), brief);
   std::vector<ConfirmRecord> out;
   for (const Ranked& c : ranked) {
-    ConfirmRecord r = confirmOne(c, int(ranked.size()));
+    ConfirmRecord r = confirmOne(c, int(race_.share));
     append(toJson(r));
     out.push_back(std::move(r));
   }
@@ -480,6 +487,8 @@ TuneResult Search::run(const std::function<std::unique_ptr<Strategy>(const Basel
       if (!c.decision.empty() && !c.sameAs) byDecision_.try_emplace(c.decision, c.route);
       known_[route] = c;
     }
+  if (recorded_.race) race_ = *recorded_.race;
+  lookAtEngine();
   while (true) {
     const int64_t before = asked_;
     const bool more = searchPhase();

@@ -51,6 +51,8 @@ class Runner {
   virtual std::string save(int64_t iter, const std::string& route, const std::string& path) = 0;
   /// The `engineHash` that an engine file has; "" if it is no whole engine.
   virtual std::string hashOf(const std::string& path) = 0;
+  /// The route that an engine file was built by; "" for the default's, or if it is no whole engine.
+  virtual std::string routeOf(const std::string& path) = 0;
   /// Whether the file is this candidate's engine. One whose engine is that of another route has no hash of its own.
   virtual bool holds(const std::string& path, const CandidateRecord& c) = 0;
   /// Engines of other candidates will not be asked for soon and may be dropped.
@@ -87,8 +89,9 @@ struct SearchEnd {
 
 /// Who was confirmed after a search phase.
 struct Finalists {
-  size_t count = 1;
+  size_t count = 0;
   std::string again;  ///< route of an earlier winner that came first among them, "" = none
+  size_t share = 0;   ///< among how many the error was shared, if more; 0 = not recorded
 };
 
 /// A journal's records, by what a search would ask for.
@@ -103,13 +106,19 @@ class Recorded {
   std::map<std::string, DecidedRecord> decided;       ///< by route
   std::map<int64_t, ShortenedRecord> shortened;       ///< by the candidate's iter; the last one
   std::map<std::string, SampleRecord> samples;        ///< by sampleKey
-  std::optional<WinnerRecord> winner;                 ///< the last one
+  std::optional<WinnerRecord> winner;                 ///< the last one, or what was confirmed after it
   std::optional<WinnerRecord> kept;                   ///< an earlier session's, in the last session
   std::optional<WinnerRecord> extended;               ///< of the search that the last one extends
+  std::optional<Finalists> race;                      ///< the last ones of the search, over its sessions
   std::vector<Finalists> finalists;                   ///< who was confirmed, after each search phase
   std::vector<SearchEnd> searchEnds;                  ///< of each search phase
   int64_t nextIter = 0;
+  /// That of an engine, and the longer one by which it was measured.
+  std::set<std::string> routesOf(const std::string& route) const;
   static std::string sampleKey(const std::string& route, const std::string& stage, int index);
+
+ private:
+  void takeVerdict(const ConfirmRecord& c);
 };
 
 // ---- policy ----
@@ -188,8 +197,10 @@ class Search {
   void tell(const Tell& t);
   void noteEvents();
   void publish(std::vector<ConfirmRecord> confirmed);
+  WinnerRecord nameWinner();
+  const std::optional<WinnerRecord>& namedBefore() const;
   std::optional<WinnerRecord> earlierWinner() const;
-  std::set<std::string> routesOf(const WinnerRecord& w) const;
+  bool isMissing(const CandidateRecord& c);
   bool isRefuted(const std::string& route) const;
   bool isLeftAlone();
   void nameEarlier();
@@ -203,7 +214,7 @@ class Search {
   bool wasBuilt(const CandidateRecord& winner, const std::string& route);  // or failed to build
   CandidateRecord* find(const std::string& route);
   int64_t numberOf(const std::string& route);
-  std::string confirmStage() const;
+  static std::string confirmStage(int epoch);
   void sayForeignEngines();
   bool usedUp() const;
   void sayUsedUp();
@@ -214,7 +225,9 @@ class Search {
   double processSeconds() const;
   double sampleSeconds() const;
   std::vector<Ranked> chooseFinalists(std::vector<Ranked> ranked, bool brief);
-  std::string earlierFinalist(const std::vector<Ranked>& ranked) const;
+  std::string incumbent() const;
+  void lookAtEngine();
+  bool wasRefuted(const std::string& route) const;
   bool outOfTime(double reserve) const;
   double phaseReserve(size_t contenders) const;
 
@@ -236,14 +249,16 @@ class Search {
   std::set<std::string> refuted_;                         // what was measured in full and is not faster
   std::vector<ConfirmRecord> confirmed_;
   std::optional<WinnerRecord> winner_;
-  std::string lastWinner_;  // the record's last one, as text
+  std::map<std::string, std::string> last_;  // the record's last winner and finalists, as text
   std::optional<Ask> pending_;
   std::string failure_;        // why the search ends before its time
   bool recordFailed_ = false;  // nothing more can be recorded
   bool keptSaid_ = false;      // in this session
   bool leftAlone_ = false;     // the engine that is there, of a candidate that is not measured again
   std::string missingWinner_;  // why the winner's engine is not where it should be
-  bool takenOver_ = false;     // candidates come from a cache without its journal
+  std::string held_;           // route of the candidate whose engine lies where no winner of the record is
+  std::string unknown_;        // or the route of the engine there, if no candidate has it
+  Finalists race_;             // the last ones
   size_t finals_ = 0;          // rounds of finals so far, in a replay
   int64_t asked_ = 0;
   double busy_ = 0;

@@ -59,7 +59,7 @@ std::string Search::whyNone() const {
   if (best->reason == "stopped") out += "; it was stopped there";
   double least = INFINITY, most = 0;
   for (const auto& [key, s] : recorded_.samples)
-    if (s.route == best->route && s.stage == confirmStage() && s.defaultMs > 0)
+    if (s.route == best->route && s.stage == confirmStage(config_.epoch) && s.defaultMs > 0)
       least = std::min(least, s.defaultMs), most = std::max(most, s.defaultMs);
   if (most > kDisturbed * least)
     out += fmt::format(

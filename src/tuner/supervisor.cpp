@@ -274,6 +274,9 @@ auto reading(const std::string& cacheFile, F&& f) {
     return f();
   } catch (const UserError& e) {
     throw UserError("cannot continue {}: {}; the record was altered", cacheFile, e.what());
+  } catch (const Json::exception& e) {
+    throw UserError("cannot continue {}: a value in its record is of a wrong type ({}); the record was altered",
+                    cacheFile, e.what());
   }
 }
 
@@ -313,19 +316,21 @@ Opened openJournal(const TuneOptions& o, const Json& about, const Fingerprint& m
   } else {
     if (!lost.empty()) warn(lost);
     if (!taken.empty()) out.journal = freshJournal(o, taken, true, listener);
-    Json last = header;
-    for (const Json& r : out.journal->records()) {
-      if (r.value("type", "") == "session") {
-        last = r;
-        if (const int epoch = r.value("epoch", 0); epoch > out.epoch) {
-          out.epoch = epoch;
-          out.used = 0;  // what came before the extension was not its time
+    const bool extends = reading(o.cacheFile, [&] {
+      Json last = header;
+      for (const Json& r : out.journal->records()) {
+        if (r.value("type", "") == "session") {
+          last = r;
+          if (const int epoch = r.value("epoch", 0); epoch > out.epoch) {
+            out.epoch = epoch;
+            out.used = 0;  // what came before the extension was not its time
+          }
         }
+        out.used = std::max(out.used, r.value("t", 0.0));
       }
-      out.used = std::max(out.used, r.value("t", 0.0));
-    }
-    const bool extends =
-        last.value("tuning_expr", "") != o.expression || last.value("searching_algorithm", "") != searchName(o.search);
+      return last.value("tuning_expr", "") != o.expression ||
+             last.value("searching_algorithm", "") != searchName(o.search);
+    });
     // An extension is a search of its own: its time counts from here.
     if (extends) out.epoch++;
     if (extends) out.used = 0;

@@ -16,29 +16,7 @@ void Search::publish(std::vector<ConfirmRecord> confirmed) {
   confirmed_ = std::move(confirmed);
   for (const ConfirmRecord& c : confirmed_)
     if (!c.faster && c.reason.empty()) refuted_.insert(c.route);
-  std::optional<ConfirmRecord> best = chooseWinner(confirmed_);
-  const std::optional<WinnerRecord> earlier = earlierWinner();
-  WinnerRecord w;
-  if (earlier && (!best || best->lo < earlier->lo)) {
-    w = *earlier;
-    append({{"type", "strategy"},
-            {"name", strategy_->name()},
-            {"event", "kept"},
-            {"iter", w.iter},
-            {"winner", toJson(w)}});
-  } else if (best) {
-    const CandidateRecord& c = shortest(best->route);
-    w.iter = c.iter;
-    w.route = c.route;
-    w.center = best->center;
-    w.lo = best->lo;
-    w.hi = best->hi;
-    w.processes = best->processes;
-    w.engineHash = c.engineHash;
-  } else {
-    w.engineHash = baseline_.engineHash;
-    w.reason = "no improvement found";
-  }
+  const WinnerRecord w = nameWinner();
   const bool changed = !winner_ || winner_->iter != w.iter || winner_->route != w.route;
   winner_ = w;
   append(toJson(w));
@@ -58,12 +36,59 @@ void Search::publish(std::vector<ConfirmRecord> confirmed) {
     }
 }
 
+WinnerRecord Search::nameWinner() {
+  const std::optional<ConfirmRecord> best = chooseWinner(confirmed_);
+  WinnerRecord w;
+  const auto keep = [&](const WinnerRecord& earlier) {
+    w = earlier;
+    append({{"type", "strategy"},
+            {"name", strategy_->name()},
+            {"event", "kept"},
+            {"iter", w.iter},
+            {"winner", toJson(w)}});
+  };
+  if (const auto earlier = earlierWinner(); earlier && (!best || best->lo < earlier->lo)) {
+    if (!config_.recordedOnly && !keptSaid_)
+      listener_.onMessage(int(Severity::kInfo),
+                          fmt::format("candidate {}, the winner so far, has not been measured again: it stays as it "
+                                      "was confirmed",
+                                      earlier->iter));
+    keep(*earlier);
+    return w;
+  }
+  if (!best) {
+    w.engineHash = baseline_.engineHash;
+    w.reason = "no improvement found";
+    return w;
+  }
+  const CandidateRecord& c = shortest(best->route);
+  w.iter = c.iter;
+  w.route = c.route;
+  w.engineHash = c.engineHash;
+  // The record may have lost that it was shortened, or how.
+  if (const auto& named = namedBefore(); c.route == best->route && named && named->iter >= 0 &&
+                                         named->route != best->route &&
+                                         recorded_.routesOf(named->route).count(best->route)) {
+    const CandidateRecord* other = find(named->route);
+    if (!other || other->status == Status::kOk) keep(*named);
+  }
+  w.center = best->center;
+  w.lo = best->lo;
+  w.hi = best->hi;
+  w.processes = best->processes;
+  return w;
+}
+
+const std::optional<WinnerRecord>& Search::namedBefore() const {
+  return config_.recordedOnly ? recorded_.kept : recorded_.winner;
+}
+
 // What an earlier session confirmed and named stays until it is measured again and does not hold, or something better
 // is found: lost lines, a budget that is used up and Ctrl-C say nothing against it.
 std::optional<WinnerRecord> Search::earlierWinner() const {
-  const std::optional<WinnerRecord>& w = config_.recordedOnly ? recorded_.kept : recorded_.winner;
+  const std::optional<WinnerRecord>& w = namedBefore();
   if (!w || w->iter < 0) return std::nullopt;
-  const std::set<std::string> routes = routesOf(*w);
+  const std::set<std::string> routes = recorded_.routesOf(w->route);
   for (const std::string& route : routes) {
     if (isRefuted(route)) return std::nullopt;
     if (const auto now = known_.find(route); now != known_.end() && now->second.status != Status::kOk)
@@ -74,52 +99,77 @@ std::optional<WinnerRecord> Search::earlierWinner() const {
   return w;
 }
 
-// Its own, and the longer one by which it was measured.
-std::set<std::string> Search::routesOf(const WinnerRecord& w) const {
-  std::set<std::string> routes{w.route};
-  for (const auto& [of, s] : recorded_.shortened)
-    if (s.route == w.route)
-      for (const auto& [route, iter] : recorded_.numbers)
-        if (iter == of) routes.insert(route);
-  return routes;
-}
-
-// The candidate by which the winner of the search that this one extends was measured, as long as it has no verdict in
-// this one; "" if it is among the best anyway.
-std::string Search::earlierFinalist(const std::vector<Ranked>& ranked) const {
-  if (!recorded_.extended || recorded_.extended->iter < 0) return "";
-  const std::set<std::string> routes = routesOf(*recorded_.extended);
-  for (size_t i = 0; i < std::min(ranked.size(), size_t(kFinalists)); i++)
-    if (routes.count(ranked[i].route)) return "";
+// The candidate that holds the winner's place and has no verdict in this session: the winner of the search that this
+// one extends, or whose engine is there without a word in the record. "" = none.
+std::string Search::incumbent() const {
+  const std::optional<WinnerRecord>& w = recorded_.extended;
+  const std::string named = !held_.empty() ? held_ : w && w->iter >= 0 ? w->route : "";
+  if (named.empty()) return "";
+  const std::set<std::string> routes = recorded_.routesOf(named);
   for (const ConfirmRecord& c : confirmed_)
     if (routes.count(c.route)) return "";
-  for (const std::string& route : routes)
-    if (const auto c = known_.find(route); c != known_.end() && c->second.status == Status::kOk && !c->second.sameAs &&
-                                           !c->second.logRatios.empty() && !isRefuted(route))
-      return route;
+  for (const std::string& route : routes) {
+    const auto now = known_.find(route), before = recorded_.candidates.find(route);
+    if (now == known_.end() && before == recorded_.candidates.end()) continue;
+    const CandidateRecord& c = now == known_.end() ? before->second : now->second;
+    if (c.status == Status::kOk && !c.sameAs && !c.logRatios.empty() && !isRefuted(route)) return route;
+  }
   return "";
+}
+
+// Whether a search that this one extends has measured it and found it no faster: an extension is about what is new.
+bool Search::wasRefuted(const std::string& route) const {
+  for (int epoch = 0; epoch < config_.epoch; epoch++) {
+    std::vector<double> ratios;
+    const auto next = [&] {
+      return recorded_.samples.find(Recorded::sampleKey(route, confirmStage(epoch), int(ratios.size())));
+    };
+    for (auto s = next(); s != recorded_.samples.end() && s->second.status == Status::kOk; s = next()) {
+      if (s->second.logRatios.empty()) break;
+      ratios.push_back(s->second.logRatio());
+      const Verdict verdict = confirm(ratios, {config_.minGain, kFinalists, 0.05}).verdict;
+      if (verdict == Verdict::kNotFaster) return true;
+      if (verdict == Verdict::kFaster) break;
+    }
+  }
+  return false;
 }
 
 bool Search::isRefuted(const std::string& route) const {
   return bad_.count(route) || refuted_.count(route);
 }
 
-// A cache without its journal names no winner, but what was saved is there: whoever stops before it is measured again
-// loses nothing, and is told so.
+// A cache without its journal names no winner, nor does a record that has lost the line; but what was saved is there.
+void Search::lookAtEngine() {
+  if (config_.recordedOnly || config_.saveEngine.empty() || recorded_.candidates.empty()) return;
+  if (recorded_.winner && recorded_.winner->iter >= 0) return;
+  const std::string route = runner_.routeOf(config_.saveEngine);
+  const auto c = recorded_.candidates.find(route);
+  if (c == recorded_.candidates.end())
+    unknown_ = route;
+  else if (c->second.status == Status::kOk && c->second.sameAs != -1 && runner_.holds(config_.saveEngine, c->second))
+    held_ = c->first;
+}
+
+// It is confirmed first; whoever stops before that is done loses nothing, and is told so.
 bool Search::isLeftAlone() {
-  if (!takenOver_ || recorded_.winner || config_.saveEngine.empty()) return false;
-  if (stopLevel() == 0 && !outOfTime_ && !outOfTime(0)) return false;
-  for (const auto& [route, c] : recorded_.candidates) {
-    if (c.status != Status::kOk || c.sameAs == -1 || isRefuted(route) || !runner_.holds(config_.saveEngine, c))
-      continue;
-    leftAlone_ = true;
+  const auto say = [&](const std::string& whose, const char* than) {
+    if (std::exchange(leftAlone_, true)) return;
     listener_.onMessage(int(Severity::kWarning),
-                        fmt::format("{} stays as it is: it is the engine of candidate {}, which the cache knows and "
-                                    "which has not been measured again; --continue with more time does that",
-                                    config_.saveEngine, c.iter));
+                        fmt::format("{} stays as it is: it is the engine of {}, {}", config_.saveEngine, whose, than));
+  };
+  if (held_.empty()) {
+    if (unknown_.empty() || (stopLevel() == 0 && !outOfTime_ && !outOfTime(0))) return false;
+    say(fmt::format("route '{}'", unknown_), "which the record does not know, and nothing better was confirmed");
     return true;
   }
-  return false;
+  for (const std::string& route : recorded_.routesOf(held_)) {
+    if (isRefuted(route)) return false;
+    if (const auto now = known_.find(route); now != known_.end() && now->second.status != Status::kOk) return false;
+  }
+  say(fmt::format("candidate {}", recorded_.candidates.at(held_).iter),
+      "which has not been confirmed again; --continue with more time does that");
+  return true;
 }
 
 // Who stops at once keeps what is there.
@@ -187,14 +237,24 @@ void Search::saveMissing() {
   if (config_.recordedOnly) return;
   for (const auto& [iter, why] : unsaved_) ownSaved_.erase(iter);
   std::string full;  // one is enough: each costs a build
+  int stopped = 0;
   for (const auto& [route, c] : known_) {
-    if (stopLevel() > 0) return;
-    if (full.empty())
+    if (stopLevel() == 0 && full.empty())
       full = saveOwn(c, false);
-    else if (config_.saveAllEngines && c.status == Status::kOk && !ownSaved_.count(c.iter) &&
-             !runner_.holds(ownPath(c.iter), c))
+    else if (isMissing(c) && full.empty())
+      stopped++;
+    else if (isMissing(c))
       unsaved_[c.iter] = full;
   }
+  if (stopped > 0)
+    listener_.onMessage(int(Severity::kWarning), fmt::format("stopped before all engines that --saveAllEngines wants "
+                                                             "were written ({} are missing); --continue writes them",
+                                                             stopped));
+}
+
+bool Search::isMissing(const CandidateRecord& c) {
+  return config_.saveAllEngines && c.status == Status::kOk && !ownSaved_.count(c.iter) &&
+         !runner_.holds(ownPath(c.iter), c);
 }
 
 }  // namespace rutter::tuner

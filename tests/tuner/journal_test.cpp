@@ -257,6 +257,13 @@ TEST(Cache, ReadsTrtexecsOwn) {
   ASSERT_EQ(records.size(), 5u);
   EXPECT_EQ(records[0]["type"], "header");
   EXPECT_EQ(candidateFromJson(records[1]).logRatios, std::vector<double>(5, 0.0));
+  // A checksum that does not fit its line: one letter of the route has changed.
+  CandidateRecord r;
+  r.route = "-x=7";
+  std::string line = cacheLine(r, nullptr);
+  EXPECT_EQ(parseCache("{\"argv\":[]}\n" + line, "c").candidates.size(), 1u);
+  line[line.find("-x=7") + 3] = '8';
+  EXPECT_EQ(parseCache("{\"argv\":[]}\n" + line, "c").dropped, 1);
   EXPECT_THROW(parseCache("", "c"), UserError);
   EXPECT_THROW(parseCache("{}\n", "c"), UserError);
   EXPECT_THROW(parseCache("\x7f"

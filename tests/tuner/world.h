@@ -250,6 +250,10 @@ class SimRunner : public Runner {
     auto it = saved.find(path);
     return it == saved.end() ? "" : it->second.first < 0 ? "default" : engineHash(it->second.second);
   }
+  std::string routeOf(const std::string& path) override {
+    auto it = saved.find(path);
+    return it == saved.end() ? "" : it->second.second;
+  }
   bool holds(const std::string& path, const CandidateRecord& c) override {
     auto it = saved.find(path);
     return it != saved.end() && it->second.second == c.route;

@@ -237,5 +237,13 @@ TEST_F(Files, TheHookStandsOnBothSidesOfTheRename) {
   EXPECT_EQ(seen, "rename.before=one rename.after=two ");
 }
 
+// A limit of the shell's (ulimit -f) is the user's to mend, like a full disk: no fault of what is written.
+TEST_F(Files, ALimitOnTheirSizeIsSaid) {
+  const std::string path = dir / "a";
+  errno = EFBIG;
+  EXPECT_EQ(message<DiskFullError>([&] { failWriting(path); }),
+            "cannot write '" + path + "': File too large: allow larger files (ulimit -f)");
+}
+
 }  // namespace
 }  // namespace rutter

@@ -1,0 +1,215 @@
+// Who holds the winner's place when a search is gone on with: a winner of the record, what was confirmed when its line
+// is lost, or a candidate whose engine is simply there. None of them is given up without a measurement.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "tuner/session.h"
+
+namespace rutter::tuner {
+namespace {
+
+using test::exampleWorld;
+using test::kExample;
+using test::Session;
+
+const char kBest[] = "-fuse=on -tile=16 -unroll=1", kSecond[] = "-fuse=off -tile=32 -unroll=1";
+
+Json sessionOf(int epoch, double t = 0) {
+  return {{"type", "session"}, {"epoch", epoch}, {"t", t}};
+}
+
+struct Incumbent : testing::Test {
+  Incumbent() {
+    Session s(exampleWorld());
+    s.config.saveEngine = "/e";
+    s.config.budgetSeconds = 100;
+    first = s.run(s.spec(SearchKind::kFast, kExample));
+    whole = s.journal->records();
+    saved = s.runner.saved;
+  }
+  // A session that goes on with `records`; a budget of 0.1 s is used up by the default alone.
+  Session& session(std::vector<Json> records, int epoch, double budget, const Json& world = exampleWorld()) {
+    sessions.push_back(std::make_unique<Session>(world));
+    Session& s = *sessions.back();
+    s.config.saveEngine = "/e";
+    s.config.budgetSeconds = budget;
+    s.config.epoch = epoch;
+    s.journal = Journal::inMemory(std::move(records));
+    s.runner.saved = saved;
+    return s;
+  }
+  static std::vector<Json> without(std::vector<Json> records, std::initializer_list<const char*> types) {
+    std::erase_if(records,
+                  [&](const Json& j) { return std::find(types.begin(), types.end(), j["type"]) != types.end(); });
+    return records;
+  }
+  static std::vector<Json> plus(std::vector<Json> records, std::initializer_list<Json> more) {
+    records.insert(records.end(), more.begin(), more.end());
+    return records;
+  }
+  static int samplesOf(const Session& s, const std::string& route, const char* stage) {
+    int n = 0;
+    for (const Json& j : s.journal->records())
+      n += j["type"] == "samples" && j["build_route"] == route && j["stage"] == stage;
+    return n;
+  }
+  TuneResult first;
+  std::vector<Json> whole;
+  std::map<std::string, std::pair<int64_t, std::string>> saved;
+  std::vector<std::unique_ptr<Session>> sessions;
+};
+
+TEST_F(Incumbent, IsFoundInWhatWasConfirmedIfItsLineIsLost) {
+  ASSERT_EQ(first.route, kBest);
+  Session& s = session(plus(without(whole, {"winner"}), {sessionOf(1)}), 1, 0.1);
+  const TuneResult r = s.run(s.spec(SearchKind::kFast, "-tile=[64|16|32]"));
+  EXPECT_EQ(r.route, kBest);
+  EXPECT_EQ(r.confirmed->lo, first.confirmed->lo);
+  EXPECT_EQ(s.runner.saves, 0);
+
+  // An extension refuted it and named another, whose line is lost: that one stays, not the older.
+  ConfirmRecord gone{2, kBest, 7, 1, -0.2, -0.2, -0.2, false, ""},
+      better{4, kSecond, 7, 1, 0.02, 0.015, 0.03, true, ""};
+  saved["/e"] = {4, kSecond};
+  Session& t = session(plus(whole, {sessionOf(1), toJson(gone), toJson(better), sessionOf(2)}), 2, 0.1);
+  EXPECT_EQ(t.run(t.spec(SearchKind::kFast, "-tile=64")).route, kSecond);
+  EXPECT_EQ(t.runner.saves, 0);
+  // And one that was refuted just before a kill is no winner any more.
+  Session& u = session(plus(whole, {sessionOf(1), toJson(gone), sessionOf(2)}), 2, 0.1);
+  EXPECT_EQ(u.run(u.spec(SearchKind::kFast, "-tile=64")).outcome, TuneResult::Outcome::kNoImprovement);
+}
+
+// However often it is stopped: the second session finds a "winner" of the first, which named none.
+TEST_F(Incumbent, StaysInItsFileWithoutAWordInTheRecord) {
+  std::vector<Json> records = without(whole, {"winner", "confirm", "samples", "session", "strategy", "rank"});
+  for (int n = 0; n < 3; n++) {
+    SCOPED_TRACE(n);
+    Session& s = session(plus(records, {sessionOf(0)}), 0, n == 1 ? -1 : 0.1);
+    s.pacer.stop = n == 1 ? 1 : 0;
+    s.config.maxCandidates = 0;
+    const TuneResult r = s.run(s.spec(SearchKind::kFast, kExample));
+    if (n == 1) {  // a stop leaves time for the best so far
+      EXPECT_EQ(r.route, kBest);
+    } else if (n == 0) {
+      ASSERT_EQ(s.messages.size(), 1u);
+      EXPECT_NE(s.messages[0].find("/e stays as it is: it is the engine of candidate 2, which has not been confirmed"),
+                std::string::npos)
+          << s.messages[0];
+      EXPECT_EQ(r.enginePath, "");
+    }
+    EXPECT_EQ(s.runner.saves, 0);
+    records = s.journal->records();
+  }
+  // Nor is an engine replaced by the default because the line of its candidate is lost, too.
+  std::vector<Json> lost = without(whole, {"winner", "confirm", "samples", "strategy", "rank"});
+  std::erase_if(lost, [](const Json& j) { return j["type"] == "candidate" && j["build_route"] == kBest; });
+  Session& s = session(plus(lost, {sessionOf(0)}), 0, 0.1);
+  s.run(s.spec(SearchKind::kFast, kExample));
+  EXPECT_EQ(s.runner.saves, 0);
+  ASSERT_EQ(s.messages.size(), 1u);
+  EXPECT_NE(
+      s.messages[0].find("it is the engine of route '" + std::string(kBest) + "', which the record does not know"),
+      std::string::npos)
+      << s.messages[0];
+}
+
+// Numbers of single processes put others before it: it is measured all the same, and first.
+TEST_F(Incumbent, IsConfirmedFirstWhoeverRanksBetter) {
+  std::vector<Json> taken = without(whole, {"winner", "confirm", "samples", "session", "strategy", "rank"});
+  for (Json& j : taken)
+    if (j["type"] == "candidate" && j["build_route"] != kBest && !j["same_as"].is_number())
+      j["log_ratios"] = {0.5, 0.5, 0.5};
+  Session& s = session(plus(taken, {sessionOf(0)}), 0, 100);
+  const TuneResult r = s.run(s.spec(SearchKind::kFast, kExample));
+  EXPECT_EQ(r.route, kBest);
+  EXPECT_GE(samplesOf(s, kBest, "confirm"), 5);
+  std::vector<Json> last = s.decisions();
+  EXPECT_TRUE(test::same(last, s.replayed(s.spec(SearchKind::kFast, kExample))));
+
+  // One that does not hold is given up.
+  Json slow = exampleWorld();
+  slow["layers"]["l"]["effects"] = {{"-tile=16", 1.2}, {"-fuse=off", 1.1}, {"-unroll=2", 1.04}, {"-tile=64", 1.02}};
+  Session& t = session(plus(taken, {sessionOf(0)}), 0, 100, slow);
+  EXPECT_EQ(t.run(t.spec(SearchKind::kFast, kExample)).outcome, TuneResult::Outcome::kNoImprovement);
+  EXPECT_EQ(t.runner.saved["/e"].first, -1);
+}
+
+// The error is shared among as many as before, however little time a later session has: a verdict does not change
+// without a measurement.
+TEST_F(Incumbent, FinalistsDoNotBecomeFewer) {
+  std::vector<Json> records = plus(without(whole, {"confirm", "winner"}), {sessionOf(0, 99.9)});
+  Session& s = session(records, 0, 100);
+  s.runner.clock.t = 99.9;
+  EXPECT_EQ(s.run(s.spec(SearchKind::kFast, kExample)).route, kBest);
+  int confirmed = 0;
+  for (const Json& j : s.journal->records()) {
+    if (j["type"] != "confirm") continue;
+    confirmed++;
+    EXPECT_EQ(j["finalists"], 2) << j.dump();
+  }
+  EXPECT_EQ(confirmed, 2);
+}
+
+// What an earlier search has measured and found no faster takes no time of an extension.
+TEST_F(Incumbent, TheRefutedAreNotMeasuredAgain) {
+  Session s(exampleWorld());
+  s.config.minGain = 0.06;  // -fuse=off gains 5 %
+  s.config.budgetSeconds = 100;
+  s.run(s.spec(SearchKind::kFast, kExample));
+  ASSERT_GT(samplesOf(s, kSecond, "confirm"), 0);
+  Session t(exampleWorld());
+  t.config = s.config;
+  t.config.epoch = 1;
+  t.journal = Journal::inMemory(plus(s.journal->records(), {sessionOf(1)}));
+  EXPECT_EQ(t.run(t.spec(SearchKind::kFull, "-unroll=2 -tile=[64|32]")).route, kBest);
+  EXPECT_EQ(samplesOf(t, kSecond, "confirm@1"), 0);
+  EXPECT_GT(samplesOf(t, kBest, "confirm@1"), 0);
+}
+
+// The record of how a winner's route was shortened has a hole: the winner keeps its name and its engine.
+TEST_F(Incumbent, KeepsItsShorterRoute) {
+  Json world = exampleWorld();
+  world["knobs"]["-idle"] = "0|1|2";
+  const char routes[] = "-idle=[1|2] -tile=[32|16] -fuse=on -unroll=[1|2]";
+  Session s(world);
+  s.config.shorten = true;
+  s.config.saveEngine = "/e";
+  const TuneResult want = s.run(s.spec(SearchKind::kFull, routes));
+  ASSERT_EQ(want.route, "-tile=16");
+  saved = s.runner.saved;
+  const std::vector<Json> records = s.journal->records();
+  int tried = 0;
+  for (size_t i = 0; i < records.size(); i++) {
+    const std::string type = records[i]["type"];
+    const bool own = type == "candidate" && records[i]["build_route"] == want.route;
+    if (type != "decided" && type != "shortened" && !own) continue;
+    tried++;
+    SCOPED_TRACE(records[i].dump());
+    std::vector<Json> hole = records;
+    hole.erase(hole.begin() + ptrdiff_t(i));
+    Session& t = session(plus(hole, {sessionOf(0)}), 0, -1, world);
+    const TuneResult r = t.run(t.spec(SearchKind::kFull, routes));
+    EXPECT_EQ(r.route, want.route);
+    EXPECT_EQ(r.winnerIter, want.winnerIter);
+    EXPECT_EQ(t.runner.saves, 0);
+  }
+  EXPECT_GE(tried, 5);
+}
+
+TEST_F(Incumbent, AStopSaysHowManyEnginesAreMissing) {
+  Session s(exampleWorld());
+  s.config.saveEngine = "/e";
+  s.config.saveAllEngines = true;
+  s.run(s.spec(SearchKind::kFast, kExample));
+  s.runner.saved.erase("/e.iter1");
+  s.runner.saved.erase("/e.iter3");
+  s.pacer.stop = 1;
+  s.run(s.spec(SearchKind::kFast, kExample));
+  ASSERT_EQ(s.messages.size(), 1u);
+  EXPECT_EQ(s.messages[0],
+            "stopped before all engines that --saveAllEngines wants were written (2 are missing); --continue writes "
+            "them");
+}
+
+}  // namespace
+}  // namespace rutter::tuner

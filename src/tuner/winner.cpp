@@ -49,10 +49,11 @@ WinnerRecord Search::nameWinner() {
   };
   if (const auto earlier = earlierWinner(); earlier && (!best || best->lo < earlier->lo)) {
     if (!config_.recordedOnly && !keptSaid_)
-      listener_.onMessage(int(Severity::kInfo),
-                          fmt::format("candidate {}, the winner so far, has not been measured again: it stays as it "
-                                      "was confirmed",
-                                      earlier->iter));
+      listener_.onMessage(
+          int(Severity::kInfo),
+          fmt::format("candidate {}, the winner so far, stays as it was confirmed: nothing was measured "
+                      "that decides otherwise",
+                      earlier->iter));
     keep(*earlier);
     return w;
   }
@@ -247,8 +248,8 @@ void Search::saveMissing() {
       unsaved_[c.iter] = full;
   }
   if (stopped > 0)
-    listener_.onMessage(int(Severity::kWarning), fmt::format("stopped before all engines that --saveAllEngines wants "
-                                                             "were written ({} are missing); --continue writes them",
+    listener_.onMessage(int(Severity::kWarning), fmt::format("not all engines that --saveAllEngines wants are "
+                                                             "written ({} are missing): --continue writes them",
                                                              stopped));
 }
 

@@ -207,8 +207,7 @@ TEST_F(Incumbent, AStopSaysHowManyEnginesAreMissing) {
   s.run(s.spec(SearchKind::kFast, kExample));
   ASSERT_EQ(s.messages.size(), 1u);
   EXPECT_EQ(s.messages[0],
-            "stopped before all engines that --saveAllEngines wants were written (2 are missing); --continue writes "
-            "them");
+            "not all engines that --saveAllEngines wants are written (2 are missing): --continue writes them");
 }
 
 }  // namespace

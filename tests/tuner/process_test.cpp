@@ -116,7 +116,7 @@ TEST_P(FaultTest, CostsOneCandidate) {
   Json j = exampleWorld();
   j["faults"] = {{"-tile=16", GetParam().kind}};
   TuneOptions o = options(j);
-  if (std::string(GetParam().kind).starts_with("hang")) o.buildTimeOut = o.runTimeOut = 0.7;
+  if (std::string(GetParam().kind).starts_with("hang")) o.buildTimeOut = o.runTimeOut = 1.5;
   if (std::string(GetParam().kind) == "leak") o.runTimeOut = 20;
   const TuneResult r = tune(o, silent_);
   EXPECT_EQ(r.route, "-fuse=off -tile=32 -unroll=1");

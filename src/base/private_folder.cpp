@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <vector>
 
 #include "base/error.h"
 
@@ -28,10 +29,8 @@ void sweep(const std::string& parent, const std::string& prefix) {
     if (!e.path().filename().string().starts_with(prefix)) continue;
     struct stat st;
     if (::lstat(e.path().c_str(), &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid()) continue;
-    // Whoever is killed while it makes or removes its folder may leave it without a lock; who is just making one finds
-    // it locked, or gone, and makes another.
-    const int fd = ::open((e.path() / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0) continue;  // not ours
+    const int fd = ::open((e.path() / "lock").c_str(), O_RDWR | O_CLOEXEC);
+    if (fd < 0) continue;  // just being made, or a user's own by such a name
     // An orphaned child may still be writing into it: again until it is empty.
     if (lockWhole(fd))
       for (int round = 0; round < 100 && fs::exists(e.path(), error); round++) {
@@ -61,7 +60,12 @@ PrivateFolder::PrivateFolder(const std::string& parent, const std::string& prefi
 }
 
 PrivateFolder::~PrivateFolder() {
+  // The lock goes last: who is killed before leaves a folder that the next one sweeps.
   std::error_code error;
+  std::vector<fs::path> all;
+  for (const auto& e : fs::directory_iterator(path_, error))
+    if (e.path().filename() != "lock") all.push_back(e.path());
+  for (const fs::path& p : all) fs::remove_all(p, error);
   fs::remove_all(path_, error);
   if (lock_ >= 0) ::close(lock_);
 }

@@ -75,6 +75,7 @@ struct SearchConfig {
   bool dedupe = true;                  ///< tests of A/A turn it off
   bool shorten = false;                ///< drop what decides nothing from a winner's route
   bool requireAccurateDefault = true;  ///< an inaccurate default ends the search (no threshold of the user's own)
+  bool lostLines = false;              ///< the record that is gone on with is not whole
   int epoch = 0;                       ///< how often the search was extended: confirmations are made anew
   std::string saveEngine;
   bool saveAllEngines = false;

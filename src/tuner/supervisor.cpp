@@ -226,6 +226,7 @@ struct Opened {
   std::unique_ptr<Journal> journal;
   double used = 0;
   int epoch = 0;
+  bool lostLines = false;
 };
 
 // A new journal that begins with `records`. What was there, cache included, is kept under other names.
@@ -315,6 +316,7 @@ Opened openJournal(const TuneOptions& o, const Json& about, const Fingerprint& m
     out.journal = freshJournal(o, {now}, false, listener);
   } else {
     if (!lost.empty()) warn(lost);
+    out.lostLines = !lost.empty();
     if (!taken.empty()) out.journal = freshJournal(o, taken, true, listener);
     const bool extends = reading(o.cacheFile, [&] {
       Json last = header;
@@ -443,6 +445,7 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
   config.shorten = o.search == SearchKind::kTune ||  // other routes are the user's own words
                    about.value("test_shorten", false);
   config.epoch = opened.epoch;
+  config.lostLines = opened.lostLines;
   config.saveEngine = o.saveEngine;
   config.saveAllEngines = o.saveAllEngines && !o.saveEngine.empty();
   config.cacheFile = o.cacheFile;

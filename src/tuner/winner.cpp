@@ -147,7 +147,7 @@ void Search::lookAtEngine() {
   const std::string route = runner_.routeOf(config_.saveEngine);
   const auto c = recorded_.candidates.find(route);
   if (c == recorded_.candidates.end())
-    unknown_ = route;
+    unknown_ = config_.lostLines ? route : "";  // else it is of another search, which this one replaces
   else if (c->second.status == Status::kOk && c->second.sameAs != -1 && runner_.holds(config_.saveEngine, c->second))
     held_ = c->first;
 }

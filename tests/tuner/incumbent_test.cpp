@@ -103,7 +103,12 @@ TEST_F(Incumbent, StaysInItsFileWithoutAWordInTheRecord) {
   // Nor is an engine replaced by the default because the line of its candidate is lost, too.
   std::vector<Json> lost = without(whole, {"winner", "confirm", "samples", "strategy", "rank"});
   std::erase_if(lost, [](const Json& j) { return j["type"] == "candidate" && j["build_route"] == kBest; });
+  // A whole record that does not know it is of another search.
+  Session& t = session(plus(lost, {sessionOf(0)}), 0, 0.1);
+  t.run(t.spec(SearchKind::kFast, kExample));
+  EXPECT_EQ(t.runner.saved["/e"].first, -1);
   Session& s = session(plus(lost, {sessionOf(0)}), 0, 0.1);
+  s.config.lostLines = true;
   s.run(s.spec(SearchKind::kFast, kExample));
   EXPECT_EQ(s.runner.saves, 0);
   ASSERT_EQ(s.messages.size(), 1u);

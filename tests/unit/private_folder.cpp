@@ -17,7 +17,7 @@ TEST(PrivateFolder, SweepsWhatTheKilledLeave) {
   std::string parent = testing::TempDir() + "rutter-private-XXXXXX";
   ASSERT_NE(mkdtemp(parent.data()), nullptr);
   const fs::path dir = parent;
-  // One that was killed before it had its lock, or when it had removed that already; and one that has it still.
+  // A user's own by such a name has no lock; what a killed process left has one.
   fs::create_directory(dir / "own-a");
   std::ofstream(dir / "own-a" / "1.engine") << "x";
   fs::create_directory(dir / "own-b");
@@ -40,7 +40,7 @@ TEST(PrivateFolder, SweepsWhatTheKilledLeave) {
   ASSERT_EQ(read(ready[0], &c, 1), 1);
   {
     PrivateFolder own(parent, "own-"), live(parent, "live-");
-    EXPECT_FALSE(fs::exists(dir / "own-a"));
+    EXPECT_TRUE(fs::exists(dir / "own-a" / "1.engine"));
     EXPECT_FALSE(fs::exists(dir / "own-b"));
     EXPECT_TRUE(fs::exists(dir / "other"));
     EXPECT_TRUE(fs::exists(own.path()));
@@ -51,6 +51,7 @@ TEST(PrivateFolder, SweepsWhatTheKilledLeave) {
   EXPECT_EQ(status, 0);
   for (int fd : {ready[0], ready[1], go[0], go[1]}) close(fd);
   fs::remove(dir / "other");
+  fs::remove_all(dir / "own-a");
   EXPECT_TRUE(fs::is_empty(dir)) << "all remove their own";
   fs::remove_all(dir);
 }

@@ -84,7 +84,7 @@ TuneResult Search::summary() {
   r.defaultMs = baseline_.ms;
   r.elapsedSeconds = usedUp() ? before_ : pacer_.elapsed();
   r.busySeconds = busy_;
-  r.interrupted = pacer_.stopLevel() > 0;
+  r.interrupted = stopLevel() > 0;
   r.journalPath = journal_.path();
   r.cachePath = config_.cacheFile;
   r.losses = baseline_.losses;

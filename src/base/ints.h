@@ -6,13 +6,14 @@
 namespace rutter {
 
 /// x / y rounded up; x >= 0, y > 0.
-inline int64_t ceilOf(int64_t x, int64_t y) {
+template <typename T>
+constexpr T ceilOf(T x, std::type_identity_t<T> y) {
   return (x + y - 1) / y;
 }
 /// The least multiple of `to` that is not below x; x >= 0, to > 0.
 template <typename T>
 constexpr T roundUp(T x, std::type_identity_t<T> to) {
-  return (x + to - 1) / to * to;
+  return ceilOf(x, to) * to;
 }
 
 /// What extents are rounded up to where a shape that does not fit has one near it that may: powers of two first, as

@@ -23,6 +23,16 @@ bool lockWhole(int fd) {
   return fcntl(fd, F_SETLK, &whole) == 0;
 }
 
+// The lock goes last: who is killed before leaves a folder that the next one sweeps.
+void removeLocked(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> all;
+  for (const auto& e : fs::directory_iterator(folder, error))
+    if (e.path().filename() != "lock") all.push_back(e.path());
+  for (const fs::path& p : all) fs::remove_all(p, error);
+  fs::remove_all(folder, error);
+}
+
 void sweep(const std::string& parent, const std::string& prefix) {
   std::error_code error;
   for (const auto& e : fs::directory_iterator(parent, error)) {
@@ -35,7 +45,7 @@ void sweep(const std::string& parent, const std::string& prefix) {
     if (lockWhole(fd))
       for (int round = 0; round < 100 && fs::exists(e.path(), error); round++) {
         if (round) usleep(10'000);
-        fs::remove_all(e.path(), error);
+        removeLocked(e.path());
       }
     ::close(fd);
   }
@@ -60,13 +70,7 @@ PrivateFolder::PrivateFolder(const std::string& parent, const std::string& prefi
 }
 
 PrivateFolder::~PrivateFolder() {
-  // The lock goes last: who is killed before leaves a folder that the next one sweeps.
-  std::error_code error;
-  std::vector<fs::path> all;
-  for (const auto& e : fs::directory_iterator(path_, error))
-    if (e.path().filename() != "lock") all.push_back(e.path());
-  for (const fs::path& p : all) fs::remove_all(p, error);
-  fs::remove_all(path_, error);
+  removeLocked(path_);
   if (lock_ >= 0) ::close(lock_);
 }
 

@@ -205,8 +205,8 @@ class ConvDepthwise final : public CpuTactic {
     c.set("tile_w", k.getOr(knob::conv_dw_tile, pixels));
     c.set("tile_v", vectors);
     c.set("channels_outer", k.get(knob::conv_order) == "channels");
-    int64_t step = vectors * isa.lanes, taskC = ceilOf(v.oc.value, step) * step;
-    if (auto wish = k.get(knob::conv_block_oc)) taskC = std::min(ceilOf(*wish, step) * step, taskC);
+    int64_t step = vectors * isa.lanes, taskC = roundUp(v.oc.value, step);
+    if (auto wish = k.get(knob::conv_block_oc)) taskC = std::min(roundUp(*wish, step), taskC);
     c.set("task_c", taskC);
     // Rows that some tens of thousands of cycles take, and enough of them for all threads.
     int64_t height = std::max<int64_t>(p.optOf(v.oh), 1),
@@ -230,7 +230,7 @@ class ConvDepthwise final : public CpuTactic {
     Lowering r;
     PackSpec s{1,
                fmt::format("depthwise {} {}x{}x{} strides {},{},{}", step, channels, v.kh, v.kw, v.wo, v.wh, v.ww),
-               ceilOf(channels, step) * step * v.taps() * 4,
+               roundUp(channels, step) * v.taps() * 4,
                {}};
     s.pack = [v, step, channels](const ir::Tensor& in, void* out) {
       const float* w = in.as<float>();

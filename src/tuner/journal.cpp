@@ -48,9 +48,13 @@ std::optional<std::string> summed(std::string_view line) {
   return std::string(line.substr(0, line.size() - kCrcTail)) + "}";
 }
 
+bool fits(const std::string& body, std::string_view line) {
+  return fmt::format("{:08x}", crc32c(body)) == line.substr(line.size() - kCrcTail + kCrcKey.size(), 8);
+}
+
 std::optional<Json> parseLine(std::string_view line) {
   const std::optional<std::string> body = summed(line);
-  if (!body || isAltered(line)) return std::nullopt;
+  if (!body || !fits(*body, line)) return std::nullopt;
   Json j = Json::parse(*body, nullptr, false);
   if (!j.is_object() || !wellTyped(j)) return std::nullopt;
   return j;
@@ -89,7 +93,7 @@ std::string journalLine(const Json& record) {
 
 bool isAltered(std::string_view line) {
   const std::optional<std::string> body = summed(line);
-  return body && fmt::format("{:08x}", crc32c(*body)) != line.substr(line.size() - 10, 8);
+  return body && !fits(*body, line);
 }
 
 JournalText parseJournal(std::string_view text) {

@@ -92,10 +92,7 @@ void Recorded::takeVerdict(const ConfirmRecord& c) {
       w.engineHash = s->second.engineHash;
     }
   }
-  w.center = c.center;
-  w.lo = c.lo;
-  w.hi = c.hi;
-  w.processes = c.processes;
+  w.takeNumbers(c);
   winner = std::move(w);
 }
 

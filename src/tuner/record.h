@@ -88,6 +88,7 @@ struct WinnerRecord {
   std::string route, engineHash, reason;
   double center = 0, lo = 0, hi = 0;  ///< log ratios
   int processes = 0;
+  void takeNumbers(const ConfirmRecord& c) { center = c.center, lo = c.lo, hi = c.hi, processes = c.processes; }
 };
 
 /// What a part of a winner's route decides.

@@ -348,7 +348,7 @@ ConfirmRecord Search::confirmOne(const Ranked& c, int finalists) {
   r.route = c.route;
   r.finalists = finalists;
   std::vector<double> ratios;
-  const ConfirmRule rule{config_.minGain, finalists, 0.05};
+  const ConfirmRule rule{config_.minGain, finalists};
   while (true) {
     const Confirmation now = confirm(ratios, rule);
     r.processes = int(ratios.size());

@@ -201,8 +201,9 @@ class Search {
   WinnerRecord nameWinner();
   const std::optional<WinnerRecord>& namedBefore() const;
   std::optional<WinnerRecord> earlierWinner() const;
-  bool isMissing(const CandidateRecord& c);
+  bool isOwed(const CandidateRecord& c) const;
   bool isRefuted(const std::string& route) const;
+  bool isOut(const std::set<std::string>& routes) const;
   bool isLeftAlone();
   void nameEarlier();
   const CandidateRecord& shortest(const std::string& best);

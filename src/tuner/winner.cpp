@@ -73,10 +73,7 @@ WinnerRecord Search::nameWinner() {
     const CandidateRecord* other = find(named->route);
     if (!other || other->status == Status::kOk) keep(*named);
   }
-  w.center = best->center;
-  w.lo = best->lo;
-  w.hi = best->hi;
-  w.processes = best->processes;
+  w.takeNumbers(*best);
   return w;
 }
 
@@ -90,11 +87,7 @@ std::optional<WinnerRecord> Search::earlierWinner() const {
   const std::optional<WinnerRecord>& w = namedBefore();
   if (!w || w->iter < 0) return std::nullopt;
   const std::set<std::string> routes = recorded_.routesOf(w->route);
-  for (const std::string& route : routes) {
-    if (isRefuted(route)) return std::nullopt;
-    if (const auto now = known_.find(route); now != known_.end() && now->second.status != Status::kOk)
-      return std::nullopt;
-  }
+  if (isOut(routes)) return std::nullopt;
   for (const ConfirmRecord& c : confirmed_)
     if (c.faster && routes.count(c.route)) return std::nullopt;  // it is in the race itself
   return w;
@@ -128,7 +121,7 @@ bool Search::wasRefuted(const std::string& route) const {
     for (auto s = next(); s != recorded_.samples.end() && s->second.status == Status::kOk; s = next()) {
       if (s->second.logRatios.empty()) break;
       ratios.push_back(s->second.logRatio());
-      const Verdict verdict = confirm(ratios, {config_.minGain, kFinalists, 0.05}).verdict;
+      const Verdict verdict = confirm(ratios, {config_.minGain, kFinalists}).verdict;
       if (verdict == Verdict::kNotFaster) return true;
       if (verdict == Verdict::kFaster) break;
     }
@@ -138,6 +131,14 @@ bool Search::wasRefuted(const std::string& route) const {
 
 bool Search::isRefuted(const std::string& route) const {
   return bad_.count(route) || refuted_.count(route);
+}
+
+// Whether one of an engine's routes was measured, or failed, so that it cannot be the winner.
+bool Search::isOut(const std::set<std::string>& routes) const {
+  return std::any_of(routes.begin(), routes.end(), [&](const std::string& route) {
+    const auto now = known_.find(route);
+    return isRefuted(route) || (now != known_.end() && now->second.status != Status::kOk);
+  });
 }
 
 // A cache without its journal names no winner, nor does a record that has lost the line; but what was saved is there.
@@ -164,10 +165,7 @@ bool Search::isLeftAlone() {
     say(fmt::format("route '{}'", unknown_), "which the record does not know, and nothing better was confirmed");
     return true;
   }
-  for (const std::string& route : recorded_.routesOf(held_)) {
-    if (isRefuted(route)) return false;
-    if (const auto now = known_.find(route); now != known_.end() && now->second.status != Status::kOk) return false;
-  }
+  if (isOut(recorded_.routesOf(held_))) return false;
   say(fmt::format("candidate {}", recorded_.candidates.at(held_).iter),
       "which has not been confirmed again; --continue with more time does that");
   return true;
@@ -194,7 +192,8 @@ std::string Search::ownPath(int64_t iter) const {
 // A candidate's engine beside the winner's, for --saveAllEngines. What is wrong with the disk, if that is full; else
 // "".
 std::string Search::saveOwn(const CandidateRecord& r, bool fresh) {
-  if (!config_.saveAllEngines || r.status != Status::kOk || !ownSaved_.insert(r.iter).second) return "";
+  if (!isOwed(r)) return "";
+  ownSaved_.insert(r.iter);
   const std::string path = ownPath(r.iter);
   const auto warn = [&](const std::string& text) { listener_.onMessage(int(Severity::kWarning), text); };
   try {
@@ -242,9 +241,11 @@ void Search::saveMissing() {
   for (const auto& [route, c] : known_) {
     if (stopLevel() == 0 && full.empty())
       full = saveOwn(c, false);
-    else if (isMissing(c) && full.empty())
+    else if (!isOwed(c) || runner_.holds(ownPath(c.iter), c))
+      continue;
+    else if (full.empty())
       stopped++;
-    else if (isMissing(c))
+    else
       unsaved_[c.iter] = full;
   }
   if (stopped > 0)
@@ -253,9 +254,9 @@ void Search::saveMissing() {
                                                              stopped));
 }
 
-bool Search::isMissing(const CandidateRecord& c) {
-  return config_.saveAllEngines && c.status == Status::kOk && !ownSaved_.count(c.iter) &&
-         !runner_.holds(ownPath(c.iter), c);
+// Nobody has looked after its engine yet.
+bool Search::isOwed(const CandidateRecord& c) const {
+  return config_.saveAllEngines && c.status == Status::kOk && !ownSaved_.count(c.iter);
 }
 
 }  // namespace rutter::tuner

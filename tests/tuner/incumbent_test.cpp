@@ -128,8 +128,7 @@ TEST_F(Incumbent, IsConfirmedFirstWhoeverRanksBetter) {
   const TuneResult r = s.run(s.spec(SearchKind::kFast, kExample));
   EXPECT_EQ(r.route, kBest);
   EXPECT_GE(samplesOf(s, kBest, "confirm"), 5);
-  std::vector<Json> last = s.decisions();
-  EXPECT_TRUE(test::same(last, s.replayed(s.spec(SearchKind::kFast, kExample))));
+  EXPECT_TRUE(test::same(s.decisions(), s.replayed(s.spec(SearchKind::kFast, kExample))));
 
   // One that does not hold is given up.
   Json slow = exampleWorld();

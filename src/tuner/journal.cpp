@@ -30,15 +30,16 @@ bool wellTyped(const Json& record) {
   const std::string name = *type;
   if (std::find(std::begin(kOurs), std::end(kOurs), name) == std::end(kOurs)) return true;  // of a later version
   constexpr double kMost = 1e15;  // the next one can be counted
-  for (const char* whole : {"iter", "of", "epoch", "count", "asked", "share"})
+  for (const char* whole : {"iter", "of", "epoch", "count", "asked"})
     if (auto it = record.find(whole);
         it != record.end() && !(it->is_number_integer() && std::abs(it->get<double>()) < kMost))
       return false;
-  for (const char* number : {"t", "budget", "busy_s"})
+  for (const char* number : {"t", "budget", "busy_s", "share"})
     if (auto it = record.find(number); it != record.end() && !it->is_number()) return false;
   for (const char* text : {"event", "reason", "again", "build_route"})
     if (auto it = record.find(text); it != record.end() && !it->is_string()) return false;
-  return record.value("count", 0) >= 0 && record.value("share", 0) >= 0;
+  if (auto it = record.find("lost_lines"); it != record.end() && !it->is_boolean()) return false;
+  return record.value("count", 0) >= 0;
 }
 
 // What the checksum at a line's end is of; nothing if there is no checksum.
@@ -104,7 +105,6 @@ JournalText parseJournal(std::string_view text) {
     if (end == std::string_view::npos) break;
     std::optional<Json> j = parseLine(text.substr(at, end - at));
     at = end + 1;
-    if (!j && at == text.size()) break;
     if (j)
       out.records.push_back(std::move(*j));
     else

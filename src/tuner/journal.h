@@ -14,7 +14,7 @@ struct JournalText {
   size_t goodBytes = 0;       ///< up to here every line is whole; a torn last line begins here
   int damaged = 0;            ///< lines before the last one that do not match their CRC; they are left out
 };
-/// Reads journal text. A last line without its newline, or that does not match its CRC, is torn.
+/// Reads journal text. A last line without its newline is torn.
 JournalText parseJournal(std::string_view text);
 /// One line with its crc, newline included.
 std::string journalLine(const Json& record);

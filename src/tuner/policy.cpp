@@ -44,7 +44,7 @@ Recorded::Recorded(const std::vector<Json>& records) {
     }
     if (type == "samples") {
       SampleRecord r = sampleFromJson(j);
-      if (r.status != Status::kInterrupted) samples[sampleKey(r.route, r.stage, r.index)] = std::move(r);
+      if (r.status != Status::kInterrupted) take(std::move(r));
     }
     if (type == "decided") {
       DecidedRecord r = decidedFromJson(j);
@@ -65,13 +65,28 @@ Recorded::Recorded(const std::vector<Json>& records) {
     if (type == "strategy" && j.value("event", "") == "kept" && j.contains("winner"))
       kept = winnerFromJson(j["winner"]);
     if (type == "strategy" && j.value("event", "") == "finalists") {
-      finalists.push_back({j.value("count", size_t(1)), j.value("again", ""), j.value("share", size_t(0))});
+      finalists.push_back({j.value("count", size_t(1)), j.value("again", "")});
       race = finalists.back();
-      race->share = std::max(race->share, race->count);
     }
     if (type == "strategy" && j.value("event", "") == "search_end")
       searchEnds.push_back({j.value("asked", int64_t(0)), j.value("reason", "") == "done"});
   }
+}
+
+void Recorded::take(SampleRecord r) {
+  if (r.status == Status::kOk) {
+    if (r.logRatios.empty()) return;  // says nothing
+    std::vector<std::string>& routes = measured[r.stage];
+    if (std::find(routes.begin(), routes.end(), r.route) == routes.end()) routes.push_back(r.route);
+  }
+  samples[sampleKey(r.route, r.stage, r.index)] = std::move(r);
+}
+
+double Recorded::shareOf(const std::string& route, const std::string& stage) const {
+  const auto routes = measured.find(stage);
+  if (routes == measured.end()) return finalistShare(0);
+  const auto begin = routes->second.begin(), end = routes->second.end();
+  return finalistShare(size_t(std::find(begin, end, route) - begin));
 }
 
 // The line that names a winner may be lost; what was confirmed before it says the same.
@@ -132,9 +147,12 @@ double reserveSeconds(size_t contenders, double processSeconds, double budgetSec
     processes += left * size_t(s.processes);
   }
   left = std::min(left, size_t(kFinalists));
-  auto want = [&](int look) { return double(processes + left * size_t(look)) * processSeconds + 0.3; };  // 0.3: writing
-  if (budgetSeconds <= 0) return want(kLooks[0]);
-  return std::max(std::min(want(kLooks[0]), 0.45 * budgetSeconds), std::min(want(kLooks[3]), 0.25 * budgetSeconds));
+  size_t first = 0;
+  for (size_t i = 0; i < left; i++) first += size_t(firstClaim(finalistShare(i)));
+  auto want = [&](size_t looks) { return double(processes + looks) * processSeconds + 0.3; };  // 0.3: writing
+  if (budgetSeconds <= 0) return want(first);
+  return std::max(std::min(want(first), 0.45 * budgetSeconds),
+                  std::min(want(left * size_t(kLooks[3])), 0.25 * budgetSeconds));
 }
 
 std::optional<ConfirmRecord> chooseWinner(const std::vector<ConfirmRecord>& confirmed) {

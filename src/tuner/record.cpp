@@ -61,7 +61,7 @@ void eachField(const ConfirmRecord*, F&& f) {
   f("iter", &ConfirmRecord::iter);
   f("build_route", &ConfirmRecord::route);
   f("processes", &ConfirmRecord::processes);
-  f("finalists", &ConfirmRecord::finalists);
+  f("share", &ConfirmRecord::share);
   f("center", &ConfirmRecord::center);
   f("lo", &ConfirmRecord::lo);
   f("hi", &ConfirmRecord::hi);

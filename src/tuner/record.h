@@ -77,7 +77,8 @@ struct SampleRecord {
 struct ConfirmRecord {
   int64_t iter = 0;
   std::string route;
-  int processes = 0, finalists = 1;
+  int processes = 0;
+  double share = 0;                   ///< of the error that the search may make; 0 if nothing was measured
   double center = 0, lo = 0, hi = 0;  ///< log ratios
   bool faster = false;
   std::string reason;  ///< "" if decided by the interval: "time", "stopped", "crashed in a fresh process", …

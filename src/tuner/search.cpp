@@ -135,7 +135,7 @@ double Search::processSeconds() const {
 // A later phase only has to pay for one more finalist: the others have been measured.
 double Search::phaseReserve(size_t contenders) const {
   const double process = sampleSeconds();
-  if (!confirmed_.empty()) return process * kLooks[0];
+  if (!confirmed_.empty()) return process * firstClaim(recorded_.shareOf("", confirmStage(config_.epoch)));
   return reserveSeconds(std::max<size_t>(contenders, 1), process, config_.budgetSeconds);
 }
 
@@ -226,7 +226,10 @@ void Search::oneCandidate(const Ask& ask) {
   }
   if (auto it = recorded_.candidates.find(ask.route); it != recorded_.candidates.end())
     return finish(it->second, false);
+  finish(measure(ask), true);
+}
 
+CandidateRecord Search::measure(const Ask& ask) {
   CandidateRecord r;
   r.iter = numberOf(ask.route);
   recorded_.nextIter = std::max(recorded_.nextIter, r.iter + 1);
@@ -259,7 +262,7 @@ void Search::oneCandidate(const Ask& ask) {
   r.decision = d.hash;
   r.knobsRead = d.knobsRead;
   r.lostWishes = d.lostWishes;
-  finish(std::move(r), true);
+  return r;
 }
 
 bool Search::isRecorded(const Ask& ask) const {
@@ -333,7 +336,7 @@ std::optional<SampleRecord> Search::sample(const Ranked& c, const std::string& s
   busy_ += r.busySeconds;
   measured_ = true;
   append(toJson(r));
-  recorded_.samples[Recorded::sampleKey(c.route, stage, index)] = r;
+  recorded_.take(r);
   return r;
 }
 
@@ -341,17 +344,17 @@ std::string Search::confirmStage(int epoch) {
   return epoch ? fmt::format("confirm@{}", epoch) : "confirm";
 }
 
-ConfirmRecord Search::confirmOne(const Ranked& c, int finalists) {
+ConfirmRecord Search::confirmOne(const Ranked& c) {
   const std::string stage = confirmStage(config_.epoch);
   ConfirmRecord r;
   r.iter = c.iter;
   r.route = c.route;
-  r.finalists = finalists;
   std::vector<double> ratios;
-  const ConfirmRule rule{config_.minGain, finalists};
+  const ConfirmRule rule{config_.minGain, recorded_.shareOf(c.route, stage)};
   while (true) {
     const Confirmation now = confirm(ratios, rule);
     r.processes = int(ratios.size());
+    r.share = ratios.empty() ? 0 : rule.share;
     r.center = now.center;
     r.lo = now.interval.lo;
     r.hi = now.interval.hi;
@@ -385,7 +388,7 @@ ConfirmRecord Search::confirmOne(const Ranked& c, int finalists) {
 // The best of those that were ranked, as many as there is time to confirm, at least one; first what holds the place of
 // the winner. Recorded, since it depends on the clock.
 std::vector<Ranked> Search::chooseFinalists(std::vector<Ranked> ranked, bool brief) {
-  Finalists f{size_t(kFinalists), "", 0};
+  Finalists f{size_t(kFinalists), ""};
   if (config_.recordedOnly) {
     if (finals_ < recorded_.finalists.size())
       f = recorded_.finalists[finals_++];
@@ -403,21 +406,23 @@ std::vector<Ranked> Search::chooseFinalists(std::vector<Ranked> ranked, bool bri
     f.count = std::min(brief ? size_t(1) : size_t(kFinalists), ranked.size());
     // Better one that is measured well than two that are not.
     while (f.count > 1 && outOfTime(double(f.count) * kLooks[2] * sampleSeconds())) f.count--;
-    // What was decided among more does not change because the clock leaves fewer: their samples are there.
-    if (!brief) f.count = std::min(std::max(f.count, race_.count), ranked.size());
+    // What was confirmed beside others is named beside them, even if the clock leaves fewer: their samples are there.
+    if (!brief && recorded_.race) f.count = std::min(std::max(f.count, recorded_.race->count), ranked.size());
     // A named winner holds as it was confirmed: what is new has the time there is.
     if (f.count == 1 && ranked.size() > 1 && !f.again.empty() && !best && held_.empty()) {
       ranked.erase(ranked.begin());
       f.again.clear();
     }
-    f.share = std::max(f.count, race_.share);
-    Json record = {{"type", "strategy"}, {"name", strategy_->name()}, {"event", "finalists"},
-                   {"asked", asked_},    {"count", f.count},          {"share", f.share}};
+    Json record = {{"type", "strategy"},
+                   {"name", strategy_->name()},
+                   {"event", "finalists"},
+                   {"asked", asked_},
+                   {"count", f.count}};
     if (!f.again.empty()) record["again"] = f.again;
     append(record);
+    recorded_.race = f;
   }
   ranked.resize(std::min(ranked.size(), f.count));
-  race_ = {f.count, "", f.share > 0 ? f.share : ranked.size()};
   return ranked;
 }
 
@@ -464,7 +469,7 @@ std::vector<ConfirmRecord> Search::finals() {
   ranked = chooseFinalists(std::move(ranked), brief);
   std::vector<ConfirmRecord> out;
   for (const Ranked& c : ranked) {
-    ConfirmRecord r = confirmOne(c, int(race_.share));
+    ConfirmRecord r = confirmOne(c);
     append(toJson(r));
     out.push_back(std::move(r));
   }
@@ -481,14 +486,13 @@ TuneResult Search::run(const std::function<std::unique_ptr<Strategy>(const Basel
   sayForeignEngines();
   strategy_ = makeStrategy(baseline_);
   noteEvents();
+  lookAtEngine();
   // Routes of an earlier expression stay in the race when a search is extended.
   if (config_.epoch > 0)
     for (const auto& [route, c] : recorded_.candidates) {
       if (!c.decision.empty() && !c.sameAs) byDecision_.try_emplace(c.decision, c.route);
       known_[route] = c;
     }
-  if (recorded_.race) race_ = *recorded_.race;
-  lookAtEngine();
   while (true) {
     const int64_t before = asked_;
     const bool more = searchPhase();

@@ -75,7 +75,7 @@ struct SearchConfig {
   bool dedupe = true;                  ///< tests of A/A turn it off
   bool shorten = false;                ///< drop what decides nothing from a winner's route
   bool requireAccurateDefault = true;  ///< an inaccurate default ends the search (no threshold of the user's own)
-  bool lostLines = false;              ///< the record that is gone on with is not whole
+  bool lostLines = false;              ///< the record that is gone on with is not whole, or once was not
   int epoch = 0;                       ///< how often the search was extended: confirmations are made anew
   std::string saveEngine;
   bool saveAllEngines = false;
@@ -92,7 +92,6 @@ struct SearchEnd {
 struct Finalists {
   size_t count = 0;
   std::string again;  ///< route of an earlier winner that came first among them, "" = none
-  size_t share = 0;   ///< among how many the error was shared, if more; 0 = not recorded
 };
 
 /// A journal's records, by what a search would ask for.
@@ -101,22 +100,26 @@ class Recorded {
   Recorded() = default;
   explicit Recorded(const std::vector<Json>& records);
   std::optional<BaselineRecord> baseline;
-  std::map<std::string, CandidateRecord> candidates;  ///< by route; the last record, interrupted ones left out
-  std::map<std::string, int64_t> interrupted;         ///< route -> iter, to be used again
-  std::map<std::string, int64_t> numbers;             ///< route -> iter, of whatever record names both
-  std::map<std::string, DecidedRecord> decided;       ///< by route
-  std::map<int64_t, ShortenedRecord> shortened;       ///< by the candidate's iter; the last one
-  std::map<std::string, SampleRecord> samples;        ///< by sampleKey
-  std::optional<WinnerRecord> winner;                 ///< the last one, or what was confirmed after it
-  std::optional<WinnerRecord> kept;                   ///< an earlier session's, in the last session
-  std::optional<WinnerRecord> extended;               ///< of the search that the last one extends
-  std::optional<Finalists> race;                      ///< the last ones of the search, over its sessions
-  std::vector<Finalists> finalists;                   ///< who was confirmed, after each search phase
-  std::vector<SearchEnd> searchEnds;                  ///< of each search phase
+  std::map<std::string, CandidateRecord> candidates;         ///< by route; the last record, interrupted ones left out
+  std::map<std::string, int64_t> interrupted;                ///< route -> iter, to be used again
+  std::map<std::string, int64_t> numbers;                    ///< route -> iter, of whatever record names both
+  std::map<std::string, DecidedRecord> decided;              ///< by route
+  std::map<int64_t, ShortenedRecord> shortened;              ///< by the candidate's iter; the last one
+  std::map<std::string, SampleRecord> samples;               ///< by sampleKey
+  std::map<std::string, std::vector<std::string>> measured;  ///< stage -> routes, by the order of their first samples
+  std::optional<WinnerRecord> winner;                        ///< the last one, or what was confirmed after it
+  std::optional<WinnerRecord> kept;                          ///< an earlier session's, in the last session
+  std::optional<WinnerRecord> extended;                      ///< of the search that the last one extends
+  std::optional<Finalists> race;                             ///< the last ones of the search, over its sessions
+  std::vector<Finalists> finalists;                          ///< who was confirmed, after each search phase
+  std::vector<SearchEnd> searchEnds;                         ///< of each search phase
   int64_t nextIter = 0;
   /// That of an engine, and the longer one by which it was measured.
   std::set<std::string> routesOf(const std::string& route) const;
   static std::string sampleKey(const std::string& route, const std::string& stage, int index);
+  void take(SampleRecord r);
+  /// Of the error, for a route that was or is to be measured in a stage that confirms.
+  double shareOf(const std::string& route, const std::string& stage) const;
 
  private:
   void takeVerdict(const ConfirmRecord& c);
@@ -190,11 +193,12 @@ class Search {
   bool isRecorded(const Ask& ask) const;
   std::string endReason();
   void oneCandidate(const Ask& ask);
+  CandidateRecord measure(const Ask& ask);
   void record(CandidateRecord& r);
   void finish(CandidateRecord r, bool fresh);
   std::vector<ConfirmRecord> finals();
   std::optional<SampleRecord> sample(const Ranked& c, const std::string& stage, int index);
-  ConfirmRecord confirmOne(const Ranked& c, int finalists);
+  ConfirmRecord confirmOne(const Ranked& c);
   void tell(const Tell& t);
   void noteEvents();
   void publish(std::vector<ConfirmRecord> confirmed);
@@ -260,7 +264,6 @@ class Search {
   std::string missingWinner_;  // why the winner's engine is not where it should be
   std::string held_;           // route of the candidate whose engine lies where no winner of the record is
   std::string unknown_;        // or the route of the engine there, if no candidate has it
-  Finalists race_;             // the last ones
   size_t finals_ = 0;          // rounds of finals so far, in a replay
   int64_t asked_ = 0;
   double busy_ = 0;

@@ -56,13 +56,23 @@ bool rankFaster(std::span<const double> logRatios) {
   return medianInterval({logRatios.begin(), logRatios.end()}, 1.0 / 32).lo > 0;
 }
 
+double finalistShare(size_t n) {
+  return std::ldexp(1, -int(n) - 1);
+}
+
+int firstClaim(double share) {
+  for (size_t i = 0; i < std::size(kLooks); i++)
+    if (std::ldexp(1, -kLooks[i]) <= ConfirmRule().tail * kLookShares[i] * share) return kLooks[i];
+  return kLooks[std::size(kLooks) - 1];
+}
+
 Confirmation confirm(std::span<const double> logRatios, const ConfirmRule& rule) {
   const int n = int(logRatios.size()), last = kLooks[std::size(kLooks) - 1];
   Confirmation c;
   if (!n) return c;
   size_t look = 0;
   while (look + 1 < std::size(kLooks) && kLooks[look] < n) look++;
-  const double tail = rule.tail * kLookShares[look] / std::max(1, rule.finalists);
+  const double tail = rule.tail * kLookShares[look] * rule.share;
   c.interval = medianInterval({logRatios.begin(), logRatios.end()}, tail);
   c.center = median({logRatios.begin(), logRatios.end()});
   const double bar = std::log1p(rule.minGain);

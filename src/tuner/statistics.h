@@ -44,13 +44,16 @@ bool rankDone(std::span<const double> logRatios, const RankRule& rule);
 bool rankFaster(std::span<const double> logRatios);
 
 /// Confirmation over fresh processes: looked at after 7, 11, 16, 24 and 36 of them. The one-sided tail is shared among
-/// the looks and the finalists (union bound), so that looking often and picking the best of several finalists is paid
-/// for.
+/// the looks and all that a search confirms (union bound), so that looking often and picking the best of several
+/// finalists is paid for.
 struct ConfirmRule {
   double minGain = 0.01;
-  int finalists = 1;
+  double share = 1;    ///< of the tail, for this finalist: finalistShare
   double tail = 0.05;  ///< one-sided, over everything
 };
+/// Of the n-th that a search confirms, from 0: a half, a quarter, … However many there are, and whatever the clock
+/// says, all together claim no more than the tail, and what was decided stays decided.
+double finalistShare(size_t n);
 enum class Verdict { kMore, kFaster, kNotFaster };
 struct Confirmation {
   Verdict verdict = Verdict::kMore;
@@ -65,5 +68,7 @@ inline constexpr double kLookShares[] = {1 / 3., 1 / 6., 1 / 6., 1 / 6., 1 / 6.}
 /// `logRatios`: one number a process, in order. kFaster: the lower end clears log(1 + minGain). kNotFaster: the upper
 /// end is below it, or the last look is over. kMore: measure until the next look.
 Confirmation confirm(std::span<const double> logRatios, const ConfirmRule& rule);
+/// The first look at which all that say "faster" are enough of them.
+int firstClaim(double share);
 
 }  // namespace rutter::tuner

@@ -75,7 +75,7 @@ TuneResult Search::summary() {
     r.counts[statusName(c.status)]++;
     if (c.sameAs)
       r.counts["same"]++;
-    else if (!c.decision.empty() && c.status != Status::kRejected)
+    else if (c.status == Status::kOk || (!c.decision.empty() && c.status != Status::kRejected))  // caches: no decision
       r.distinctEngines++;
   }
   for (const auto& [route, iter] : recorded_.interrupted)

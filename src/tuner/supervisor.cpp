@@ -323,6 +323,7 @@ Opened openJournal(const TuneOptions& o, const Json& about, const Fingerprint& m
       for (const Json& r : out.journal->records()) {
         if (r.value("type", "") == "session") {
           last = r;
+          out.lostLines |= r.value("lost_lines", false);
           if (const int epoch = r.value("epoch", 0); epoch > out.epoch) {
             out.epoch = epoch;
             out.used = 0;  // what came before the extension was not its time
@@ -339,6 +340,7 @@ Opened openJournal(const TuneOptions& o, const Json& about, const Fingerprint& m
   }
   out.journal->append({{"type", "session"},
                        {"epoch", out.epoch},
+                       {"lost_lines", out.lostLines},
                        {"searching_algorithm", searchName(o.search)},
                        {"tuning_expr", o.expression},
                        {"budget", o.budgetSeconds},

@@ -115,13 +115,11 @@ std::string Search::incumbent() const {
 bool Search::wasRefuted(const std::string& route) const {
   for (int epoch = 0; epoch < config_.epoch; epoch++) {
     std::vector<double> ratios;
-    const auto next = [&] {
-      return recorded_.samples.find(Recorded::sampleKey(route, confirmStage(epoch), int(ratios.size())));
-    };
+    const std::string stage = confirmStage(epoch);
+    const auto next = [&] { return recorded_.samples.find(Recorded::sampleKey(route, stage, int(ratios.size()))); };
     for (auto s = next(); s != recorded_.samples.end() && s->second.status == Status::kOk; s = next()) {
-      if (s->second.logRatios.empty()) break;
       ratios.push_back(s->second.logRatio());
-      const Verdict verdict = confirm(ratios, {config_.minGain, kFinalists}).verdict;
+      const Verdict verdict = confirm(ratios, {config_.minGain, recorded_.shareOf(route, stage)}).verdict;
       if (verdict == Verdict::kNotFaster) return true;
       if (verdict == Verdict::kFaster) break;
     }
@@ -142,15 +140,33 @@ bool Search::isOut(const std::set<std::string>& routes) const {
 }
 
 // A cache without its journal names no winner, nor does a record that has lost the line; but what was saved is there.
+// If the record has lost the candidate, too, it is measured before all others: this tells another model's engine as
+// well.
 void Search::lookAtEngine() {
   if (config_.recordedOnly || config_.saveEngine.empty() || recorded_.candidates.empty()) return;
   if (recorded_.winner && recorded_.winner->iter >= 0) return;
   const std::string route = runner_.routeOf(config_.saveEngine);
-  const auto c = recorded_.candidates.find(route);
-  if (c == recorded_.candidates.end())
-    unknown_ = config_.lostLines ? route : "";  // else it is of another search, which this one replaces
-  else if (c->second.status == Status::kOk && c->second.sameAs != -1 && runner_.holds(config_.saveEngine, c->second))
-    held_ = c->first;
+  if (route.empty()) return;
+  auto c = recorded_.candidates.find(route);
+  if (c == recorded_.candidates.end()) {
+    if (!config_.lostLines) return;  // it is of another search, which this one replaces
+    unknown_ = route;
+    if (!endReason().empty()) return;
+    Ask ask;
+    ask.route = route;
+    CandidateRecord r;
+    if (!attempt([&] { r = measure(ask); })) return;
+    record(r);
+    busy_ += r.busySeconds;
+    if (r.status == Status::kInterrupted) {
+      recorded_.interrupted[route] = r.iter;
+      return;
+    }
+    unknown_.clear();
+    c = recorded_.candidates.emplace(route, std::move(r)).first;
+  }
+  if (c->second.status == Status::kOk && c->second.sameAs != -1 && runner_.holds(config_.saveEngine, c->second))
+    held_ = route;
 }
 
 // It is confirmed first; whoever stops before that is done loses nothing, and is told so.
@@ -161,7 +177,7 @@ bool Search::isLeftAlone() {
                         fmt::format("{} stays as it is: it is the engine of {}, {}", config_.saveEngine, whose, than));
   };
   if (held_.empty()) {
-    if (unknown_.empty() || (stopLevel() == 0 && !outOfTime_ && !outOfTime(0))) return false;
+    if (unknown_.empty()) return false;
     say(fmt::format("route '{}'", unknown_), "which the record does not know, and nothing better was confirmed");
     return true;
   }

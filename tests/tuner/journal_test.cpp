@@ -117,6 +117,10 @@ TEST(Journal, AlteredBytesAreSeen) {
     EXPECT_EQ(t.records.size(), 2u) << at;
     EXPECT_EQ(t.damaged, 1) << at;
     EXPECT_EQ(t.goodBytes, first.size() + bad.size() + third.size());
+    // A last line that is whole but for a byte was altered, not torn: nothing is cut off.
+    const JournalText last = parseJournal(first + third + bad);
+    EXPECT_EQ(last.damaged, 1) << at;
+    EXPECT_EQ(last.goodBytes, first.size() + third.size() + bad.size());
   }
 }
 

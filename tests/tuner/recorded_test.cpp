@@ -64,8 +64,10 @@ std::vector<Json> again(const std::vector<Json>& records) {
   SearchConfig config;
   config.budgetSeconds = session.at("budget");
   config.shorten = name == "tune";
+  constexpr int kThreads = 2;  // of the machine that recorded them
   return test::decisionsOf(replay(records, config, [&](const BaselineRecord& b) -> std::unique_ptr<Strategy> {
-    if (name == "tune") return makeTuneStrategy({&registryThen(), b.layers, b.knobsRead, b.timedRoute, false});
+    if (name == "tune")
+      return makeTuneStrategy({&registryThen(), b.layers, b.knobsRead, b.timedRoute, false, kThreads});
     return makeSpecStrategy(name == "mixed" ? SearchKind::kMixed : SearchKind::kFast,
                             knobs::Expression::parse(session.at("tuning_expr").get<std::string>(), registryThen()));
   }));

@@ -238,12 +238,13 @@ TEST(Search, AUsedUpBudgetIsSaidAndNotUsedFurther) {
   EXPECT_GT(c.candidates, a.candidates);
 }
 
-// Whoever is short of time claims no more than its few processes bear, shared among the finalists.
+// Whoever is short of time claims no more than its processes bear, of its share of the error.
 TEST(Search, TimeThatIsUpClaimsWhatItsProcessesBear) {
   struct TimeIsUp : SimRunner {
     using SimRunner::SimRunner;
     SampleRecord sample(int64_t iter, const std::string& route, const std::string& stage, int index) override {
       SampleRecord s = SimRunner::sample(iter, route, stage, index);
+      if (index == 3) s.logRatios = {0};  // one that does not agree: neither 7 nor 11 of them decide
       if (samples == last) clock.advance(1e6);
       return s;
     }
@@ -269,10 +270,10 @@ TEST(Search, TimeThatIsUpClaimsWhatItsProcessesBear) {
     return r.outcome;
   };
   using Outcome = TuneResult::Outcome;
-  const char one[] = "-tile=[32|16]", two[] = "-fuse=[on|off] -tile=[32|16]";
-  EXPECT_EQ(outcome(one, 5), Outcome::kNoImprovement);
-  EXPECT_EQ(outcome(one, 6), Outcome::kImproved);
-  EXPECT_EQ(outcome(two, 6), Outcome::kNoImprovement);
+  const char one[] = "-tile=[32|16]";
+  EXPECT_EQ(outcome(one, 6), Outcome::kNoImprovement);
+  EXPECT_EQ(outcome(one, 10), Outcome::kNoImprovement);
+  EXPECT_EQ(outcome(one, 12), Outcome::kImproved);
 }
 
 TEST(Search, MaxCandidates) {
@@ -443,10 +444,10 @@ TEST(Policy, WinnerIsTheHighestLowerBound) {
 
 TEST(Policy, ReserveIsBounded) {
   EXPECT_NEAR(reserveSeconds(1, 1, -1), 7.3, 1e-9);
-  EXPECT_NEAR(reserveSeconds(2, 1, -1), 14.3, 1e-9);
-  EXPECT_NEAR(reserveSeconds(100, 1, -1), 6 + 6 + 14 + 0.3, 1e-9);
+  EXPECT_NEAR(reserveSeconds(2, 1, -1), 7 + 11 + 0.3, 1e-9);  // the second has less of the error
+  EXPECT_NEAR(reserveSeconds(100, 1, -1), 6 + 6 + 18 + 0.3, 1e-9);
   EXPECT_NEAR(reserveSeconds(100, 1, 1000), 6 + 6 + 48 + 0.3, 1e-9);  // time for more looks
-  EXPECT_NEAR(reserveSeconds(100, 1, 100), 26.3, 1e-9);
+  EXPECT_NEAR(reserveSeconds(100, 1, 100), 30.3, 1e-9);
   EXPECT_NEAR(reserveSeconds(100, 1, 20), 9, 1e-9);
 }
 

@@ -76,10 +76,10 @@ TEST(Statistics, ConfirmationDecidesAtTheLooks) {
   std::vector<double> fast(7, 0.05);
   EXPECT_EQ(confirm(std::span(fast).first(6), rule).verdict, Verdict::kMore);
   EXPECT_EQ(confirm(fast, rule).verdict, Verdict::kFaster);
-  rule.finalists = 4;  // 0.05 / 3 / 4 is below 1/128: seven processes cannot claim that much
+  rule.share = 0.25;  // 0.05 / 3 / 4 is below 1/128: seven processes cannot claim that much
   EXPECT_EQ(confirm(fast, rule).verdict, Verdict::kMore);
   EXPECT_EQ(confirm(std::vector<double>(11, 0.05), rule).verdict, Verdict::kFaster);
-  rule.finalists = 1;
+  rule.share = 1;
   EXPECT_EQ(confirm(std::vector<double>(7, 0.0), rule).verdict, Verdict::kNotFaster);
   std::vector<double> mixed{0.05, 0.05, 0.05, 0.05, 0.05, 0.05, -0.01};
   EXPECT_EQ(confirm(mixed, rule).verdict, Verdict::kMore);
@@ -113,15 +113,32 @@ TEST(Statistics, AnEarlyLookKeepsItsShareOfTheError) {
   EXPECT_FALSE(confirm({}, {}).clear);
   EXPECT_FALSE(confirm(all.first(5), {}).clear);  // 1/32 is more than a third of 0.05
   EXPECT_TRUE(confirm(all.first(6), {}).clear);
-  const ConfirmRule two{.finalists = 2};
+  const ConfirmRule two{.share = 0.5};
   EXPECT_FALSE(confirm(all.first(6), two).clear);
   EXPECT_TRUE(confirm(all.first(8), two).clear);
   EXPECT_EQ(confirm(all.first(8), two).verdict, Verdict::kMore);
-  EXPECT_FALSE(confirm(all.first(8), {.finalists = 4}).clear);
+  EXPECT_FALSE(confirm(all.first(8), {.share = 0.25}).clear);
   EXPECT_FALSE(confirm(all.first(6), {.minGain = 0.06}).clear);
   std::vector<double> one = fast;
   one[3] = 0;  // not all of them agree
   EXPECT_FALSE(confirm(std::span<const double>(one).first(6), {}).clear);
+}
+
+// However many finalists a search has, all of their shares together are one error.
+TEST(Statistics, FinalistsShareOneError) {
+  double sum = 0;
+  for (size_t n = 0; n < 40; n++) sum += finalistShare(n);
+  EXPECT_LE(sum, 1);
+  EXPECT_EQ(firstClaim(1), kLooks[0]);
+  EXPECT_EQ(firstClaim(finalistShare(0)), kLooks[0]);
+  EXPECT_EQ(firstClaim(finalistShare(1)), kLooks[1]);
+  for (size_t n = 0; n < 6; n++) {  // the first look at which the same numbers are enough
+    const ConfirmRule rule{.share = finalistShare(n)};
+    for (int look : kLooks)
+      EXPECT_EQ(confirm(std::vector<double>(size_t(look), 0.05), rule).verdict == Verdict::kFaster,
+                look >= firstClaim(rule.share))
+          << n << " " << look;
+  }
 }
 
 TEST(Statistics, GainMustClearTheMarginNotOnlyZero) {

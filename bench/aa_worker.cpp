@@ -32,7 +32,7 @@ class NoDedupe : public Backend {
   std::unique_ptr<LoadedEngine> load(const std::string& path, int threads, uint64_t luck) override {
     return real_->load(path, threads, luck);
   }
-  std::string routeOf(const std::string& path) override { return real_->routeOf(path); }
+  EngineOrigin originOf(const std::string& path) override { return real_->originOf(path); }
   Clock& clock() override { return real_->clock(); }
   std::shared_ptr<const knobs::Registry> registry(const Json& options) override { return real_->registry(options); }
 

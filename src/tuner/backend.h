@@ -36,6 +36,13 @@ struct Built {
   std::map<std::string, double> stepMs;  ///< milliseconds of "decide", "emit", "link", "assemble", "write"
 };
 
+/// What an engine file says it was built of; "" for what it does not say.
+struct EngineOrigin {
+  std::string route;
+  std::string decision;   ///< hash of what the route decided for its model and shapes (Decision::hash)
+  std::string modelHash;  ///< as "model_hash" of Backend::describe
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -85,10 +92,8 @@ class Backend {
   /// Checks an engine file and returns a hash that differs whenever the engine does. UserError if it is torn or
   /// altered.
   virtual std::string hashOf(const std::string& path);
-  /// Checks an engine and returns the route that it was built by. UserError if it is torn or altered.
-  virtual std::string routeOf(const std::string& path) = 0;
-  /// The hash of what an engine's route decided for its model and shapes (Decision::hash); "" if it cannot be told.
-  virtual std::string decisionOf(const std::string&) { return ""; }
+  /// Checks an engine and returns what it was built of. UserError if it is torn or altered.
+  virtual EngineOrigin originOf(const std::string& path) = 0;
   virtual Clock& clock() = 0;
   /// The knobs that routes are made of.
   virtual std::shared_ptr<const knobs::Registry> registry(const Json& options) = 0;

@@ -334,8 +334,10 @@ class CompilerBackend : public Backend {
     readEngineFiles(files);
     return runtime::engineIdentity(files.split() ? files.head : files.file->bytes()).hex();
   }
-  std::string routeOf(const std::string& path) override { return readEngineFiles(open(path)).manifest.route; }
-  std::string decisionOf(const std::string& path) override { return readEngineFiles(open(path)).manifest.decisionHash; }
+  EngineOrigin originOf(const std::string& path) override {
+    const auto m = readEngineFiles(open(path)).manifest;
+    return {m.route, m.decisionHash, m.modelHash};
+  }
   Clock& clock() override { return clock_; }
   std::shared_ptr<const knobs::Registry> registry(const Json&) override {
     return {std::shared_ptr<void>(), &knobs::Registry::builtin()};

@@ -332,7 +332,7 @@ SampleRecord ProcessRunner::sample(int64_t iter, const std::string& route, const
 std::string ProcessRunner::save(int64_t iter, const std::string& route, const std::string& path) {
   begin(Work::kSave);
   needEngine(iter, route);
-  const std::string own = checker_->routeOf(enginePath(iter));
+  const std::string own = checker_->originOf(enginePath(iter)).route;
   RUTTER_CHECK(own == (iter < 0 ? "" : route), "engine {} is of route '{}', not '{}'", iter, own, route);
   const std::string bytes = checker_->wholeEngine(enginePath(iter));
   replaceFile(path, bytes);
@@ -348,23 +348,27 @@ std::string ProcessRunner::hashOf(const std::string& path) {
   }
 }
 
-std::string ProcessRunner::routeOf(const std::string& path) {
+// What a whole engine of this model was built of.
+std::optional<EngineOrigin> ProcessRunner::ownOrigin(const std::string& path) {
   try {
-    return checker_->routeOf(path);
-  } catch (const UserError&) {
-    return "";
+    EngineOrigin o = checker_->originOf(path);
+    const std::string model = about_.is_object() ? about_.value("model_hash", "") : "";
+    if (o.modelHash.empty() || model.empty() || o.modelHash == model) return o;
+  } catch (const UserError&) {  // none
   }
+  return std::nullopt;
+}
+
+std::string ProcessRunner::routeOf(const std::string& path) {
+  const std::optional<EngineOrigin> o = ownOrigin(path);
+  return o ? o->route : "";
 }
 
 bool ProcessRunner::holds(const std::string& path, const CandidateRecord& c) {
-  try {
-    if (checker_->routeOf(path) != c.route) return false;
-    if (!c.sameAs && !c.engineHash.empty()) return checker_->hashOf(path) == c.engineHash;
-    const std::string decision = checker_->decisionOf(path);
-    return decision.empty() || c.decision.empty() || decision == c.decision;
-  } catch (const UserError&) {
-    return false;
-  }
+  const std::optional<EngineOrigin> o = ownOrigin(path);
+  if (!o || o->route != c.route) return false;
+  if (!c.sameAs && !c.engineHash.empty()) return hashOf(path) == c.engineHash;
+  return o->decision.empty() || c.decision.empty() || o->decision == c.decision;
 }
 
 void ProcessRunner::keepOnly(const std::vector<int64_t>& iters) {

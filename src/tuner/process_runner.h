@@ -64,6 +64,7 @@ class ProcessRunner : public Runner {
   void needBaseline();
   void timeKernels();
   std::string enginePath(int64_t iter) const;
+  std::optional<EngineOrigin> ownOrigin(const std::string& path);
   void needEngine(int64_t iter, const std::string& route);
   uint64_t luck(const std::string& what) const;
 

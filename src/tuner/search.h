@@ -51,7 +51,7 @@ class Runner {
   virtual std::string save(int64_t iter, const std::string& route, const std::string& path) = 0;
   /// The `engineHash` that an engine file has; "" if it is no whole engine.
   virtual std::string hashOf(const std::string& path) = 0;
-  /// The route that an engine file was built by; "" for the default's, or if it is no whole engine.
+  /// The route that an engine file was built by; "" for the default's, or if it is no whole engine of this model.
   virtual std::string routeOf(const std::string& path) = 0;
   /// Whether the file is this candidate's engine. One whose engine is that of another route has no hash of its own.
   virtual bool holds(const std::string& path, const CandidateRecord& c) = 0;

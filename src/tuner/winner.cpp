@@ -140,8 +140,7 @@ bool Search::isOut(const std::set<std::string>& routes) const {
 }
 
 // A cache without its journal names no winner, nor does a record that has lost the line; but what was saved is there.
-// If the record has lost the candidate, too, it is measured before all others: this tells another model's engine as
-// well.
+// If the record has lost the candidate, too, it is measured before all others.
 void Search::lookAtEngine() {
   if (config_.recordedOnly || config_.saveEngine.empty() || recorded_.candidates.empty()) return;
   if (recorded_.winner && recorded_.winner->iter >= 0) return;

@@ -501,5 +501,30 @@ TEST_F(ProcessTest, ContinueFromTheCacheAlone) {
   EXPECT_GE(again.processes, 5);  // confirmed again
 }
 
+// The cache alone, and the very line is damaged whose engine is there: it is measured, unless it is another model's.
+TEST_F(ProcessTest, ContinueFromACacheWithoutTheLineOfTheEngine) {
+  TuneOptions o = options(exampleWorld());
+  const TuneResult first = tune(o, silent_);
+  const std::string engine = readWholeFile(o.saveEngine), cache = readWholeFile(o.cacheFile);
+  o.resume = true;
+  o.expression = "-unroll=[1|2]";  // which asks for another route
+  for (const bool own : {true, false}) {
+    SCOPED_TRACE(own);
+    fs::remove(dir_ + "/cache.jsonl.journal");
+    std::string damaged = cache;
+    const size_t at = damaged.find("\"" + first.route + "\"");
+    ASSERT_NE(at, std::string::npos);
+    damaged[at + 1] = '#';
+    replaceFile(o.cacheFile, damaged);
+    Json there = Json::parse(engine);
+    if (!own) there["model"] = "another";
+    replaceFile(o.saveEngine, there.dump());
+    const TuneResult r = tune(o, silent_);
+    EXPECT_EQ(candidates().count(first.route), own ? 1u : 0u);
+    EXPECT_EQ(r.route == first.route, own) << r.route;
+    EXPECT_EQ(savedRoute(), r.route);
+  }
+}
+
 }  // namespace
 }  // namespace rutter::tuner

@@ -176,7 +176,10 @@ class SyntheticBackend : public Backend {
       for (;;) pause();
     return std::make_unique<Engine>(*world_, file, clock_, luck);
   }
-  std::string routeOf(const std::string& path) override { return Json::parse(readWholeFile(path)).at("route"); }
+  EngineOrigin originOf(const std::string& path) override {
+    const Json file = Json::parse(readWholeFile(path));
+    return {file.at("route"), "", file.at("model")};
+  }
   Clock& clock() override { return clock_; }
   std::shared_ptr<const knobs::Registry> registry(const Json& options) override {
     return World(Json::parse(readWholeFile(options.at("model")))).registry;
@@ -185,7 +188,11 @@ class SyntheticBackend : public Backend {
  private:
   void open(const std::string& path) { world_ = std::make_unique<World>(Json::parse(readWholeFile(path))); }
   void writeEngine(const std::string& route, const std::string& path) const {
-    std::ofstream(path) << Json{{"route", route}, {"fault", world_->fault(route)}, {"world", path_}}.dump();
+    std::ofstream(path) << Json{{"route", route},
+                                {"fault", world_->fault(route)},
+                                {"world", path_},
+                                {"model", describe()["model_hash"]}}
+                               .dump();
   }
   std::unique_ptr<World> world_;
   std::string path_;

@@ -29,16 +29,24 @@ bool wellTyped(const Json& record) {
                                         "rank",   "confirm", "winner",   "decided",   "shortened"};
   const std::string name = *type;
   if (std::find(std::begin(kOurs), std::end(kOurs), name) == std::end(kOurs)) return true;  // of a later version
-  constexpr double kMost = 1e15;  // the next one can be counted
-  for (const char* whole : {"iter", "of", "epoch", "count", "asked"})
-    if (auto it = record.find(whole);
-        it != record.end() && !(it->is_number_integer() && std::abs(it->get<double>()) < kMost))
-      return false;
+  const auto whole = [&](const char* key, double most) {
+    const auto it = record.find(key);
+    return it == record.end() || (it->is_number_integer() && std::abs(it->get<double>()) < most);
+  };
+  constexpr double kMost = 1e15, kEpochs = 1e4;  // the next one can be counted; nobody extends a search so often
+  for (const char* key : {"iter", "of", "count", "asked"})
+    if (!whole(key, kMost)) return false;
+  if (!whole("epoch", kEpochs)) return false;
+  constexpr double kMostLog = 100;  // a nanosecond against a year is less
+  if (auto it = record.find("log_ratios"); it != record.end() && it->is_array())
+    for (const Json& x : *it)
+      if (x.is_number() && !(std::abs(x.get<double>()) < kMostLog)) return false;
   for (const char* number : {"t", "budget", "busy_s", "share"})
     if (auto it = record.find(number); it != record.end() && !it->is_number()) return false;
   for (const char* text : {"event", "reason", "again", "build_route"})
     if (auto it = record.find(text); it != record.end() && !it->is_string()) return false;
-  if (auto it = record.find("lost_lines"); it != record.end() && !it->is_boolean()) return false;
+  for (const char* yes : {"lost_lines", "brief"})
+    if (auto it = record.find(yes); it != record.end() && !it->is_boolean()) return false;
   return record.value("count", 0) >= 0;
 }
 

@@ -12,7 +12,7 @@ namespace rutter::tuner {
 struct JournalText {
   std::vector<Json> records;  ///< without their crc
   size_t goodBytes = 0;       ///< up to here every line is whole; a torn last line begins here
-  int damaged = 0;            ///< lines before the last one that do not match their CRC; they are left out
+  int damaged = 0;            ///< lines that do not match their CRC; they are left out
 };
 /// Reads journal text. A last line without its newline is torn.
 JournalText parseJournal(std::string_view text);

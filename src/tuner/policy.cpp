@@ -27,10 +27,12 @@ static bool isOfCandidate(const std::string& type) {
 
 Recorded::Recorded(const std::vector<Json>& records) {
   int epoch = 0;
+  std::set<std::string> failed;
   for (const Json& j : records) {
     const std::string type = j.value("type", "");
     if (type == "session") {
       searchEnds.clear(), finalists.clear(), kept.reset();  // what an earlier session stopped at does not bind this one
+      failedRanking = failed;
       if (const int now = j.value("epoch", 0); now != std::exchange(epoch, now)) extended = winner, race.reset();
     }
     if (type == "baseline") baseline = baselineFromJson(j);
@@ -44,6 +46,8 @@ Recorded::Recorded(const std::vector<Json>& records) {
     }
     if (type == "samples") {
       SampleRecord r = sampleFromJson(j);
+      if (r.status != Status::kInterrupted && r.status != Status::kOk && r.stage.starts_with("rank"))
+        failed.insert(r.route);
       if (r.status != Status::kInterrupted) take(std::move(r));
     }
     if (type == "decided") {
@@ -61,11 +65,15 @@ Recorded::Recorded(const std::vector<Json>& records) {
         numbers[*route] = iter;
       }
     if (type == "winner") winner = winnerFromJson(j);
-    if (type == "confirm") takeVerdict(confirmFromJson(j));
+    if (type == "confirm") {
+      const ConfirmRecord c = confirmFromJson(j);
+      judged.insert(c.route);
+      takeVerdict(c);
+    }
     if (type == "strategy" && j.value("event", "") == "kept" && j.contains("winner"))
       kept = winnerFromJson(j["winner"]);
     if (type == "strategy" && j.value("event", "") == "finalists") {
-      finalists.push_back({j.value("count", size_t(1)), j.value("again", "")});
+      finalists.push_back({j.value("count", size_t(1)), j.value("again", ""), j.value("brief", false)});
       race = finalists.back();
     }
     if (type == "strategy" && j.value("event", "") == "search_end")

@@ -335,6 +335,7 @@ std::optional<SampleRecord> Search::sample(const Ranked& c, const std::string& s
   r.busySeconds = pacer_.elapsed() - begin;
   busy_ += r.busySeconds;
   measured_ = true;
+  if (stage == confirmStage(config_.epoch)) freshly_.insert(r.route);
   append(toJson(r));
   recorded_.take(r);
   return r;
@@ -388,7 +389,7 @@ ConfirmRecord Search::confirmOne(const Ranked& c) {
 // The best of those that were ranked, as many as there is time to confirm, at least one; first what holds the place of
 // the winner. Recorded, since it depends on the clock.
 std::vector<Ranked> Search::chooseFinalists(std::vector<Ranked> ranked, bool brief) {
-  Finalists f{size_t(kFinalists), ""};
+  Finalists f{size_t(kFinalists), "", brief};
   if (config_.recordedOnly) {
     if (finals_ < recorded_.finalists.size())
       f = recorded_.finalists[finals_++];
@@ -419,6 +420,7 @@ std::vector<Ranked> Search::chooseFinalists(std::vector<Ranked> ranked, bool bri
                    {"asked", asked_},
                    {"count", f.count}};
     if (!f.again.empty()) record["again"] = f.again;
+    if (brief) record["brief"] = true;
     append(record);
     recorded_.race = f;
   }
@@ -433,7 +435,8 @@ std::vector<ConfirmRecord> Search::finals() {
     return ranked;
   };
   std::vector<Ranked> ranked = contenders();
-  const bool brief = stopLevel() > 0;
+  bool brief = stopLevel() > 0;
+  if (config_.recordedOnly) brief = finals_ < recorded_.finalists.size() && recorded_.finalists[finals_].brief;
   for (const Stage& stage : kStages) {
     if (brief || int(ranked.size()) <= kFinalists) break;
     ranked.resize(std::min(ranked.size(), size_t(stage.keep)));
@@ -466,6 +469,9 @@ std::vector<ConfirmRecord> Search::finals() {
     for (const Ranked& c : ranked) order.push_back({{"iter", c.iter}, {"score", c.score}});
     append({{"type", "rank"}, {"stage", stage.name}, {"order", order}});
   }
+  // Nobody has looked at these processes again, if nothing was ranked.
+  std::erase_if(
+      ranked, [&](const Ranked& r) { return recorded_.failedRanking.count(r.route) || (brief && hasFailed(r.route)); });
   ranked = chooseFinalists(std::move(ranked), brief);
   std::vector<ConfirmRecord> out;
   for (const Ranked& c : ranked) {

@@ -91,7 +91,8 @@ struct SearchEnd {
 /// Who was confirmed after a search phase.
 struct Finalists {
   size_t count = 0;
-  std::string again;  ///< route of an earlier winner that came first among them, "" = none
+  std::string again;   ///< route of an earlier winner that came first among them, "" = none
+  bool brief = false;  ///< the search was stopped: nothing was ranked again
 };
 
 /// A journal's records, by what a search would ask for.
@@ -100,13 +101,15 @@ class Recorded {
   Recorded() = default;
   explicit Recorded(const std::vector<Json>& records);
   std::optional<BaselineRecord> baseline;
-  std::map<std::string, CandidateRecord> candidates;         ///< by route; the last record, interrupted ones left out
-  std::map<std::string, int64_t> interrupted;                ///< route -> iter, to be used again
-  std::map<std::string, int64_t> numbers;                    ///< route -> iter, of whatever record names both
-  std::map<std::string, DecidedRecord> decided;              ///< by route
-  std::map<int64_t, ShortenedRecord> shortened;              ///< by the candidate's iter; the last one
-  std::map<std::string, SampleRecord> samples;               ///< by sampleKey
+  std::map<std::string, CandidateRecord> candidates;  ///< by route; the last record, interrupted ones left out
+  std::map<std::string, int64_t> interrupted;         ///< route -> iter, to be used again
+  std::map<std::string, int64_t> numbers;             ///< route -> iter, of whatever record names both
+  std::map<std::string, DecidedRecord> decided;       ///< by route
+  std::map<int64_t, ShortenedRecord> shortened;       ///< by the candidate's iter; the last one
+  std::map<std::string, SampleRecord> samples;        ///< by sampleKey
+  std::set<std::string> failedRanking;                ///< routes that a process of an earlier session turned down
   std::map<std::string, std::vector<std::string>> measured;  ///< stage -> routes, by the order of their first samples
+  std::set<std::string> judged;                              ///< routes that some record confirms or refutes
   std::optional<WinnerRecord> winner;                        ///< the last one, or what was confirmed after it
   std::optional<WinnerRecord> kept;                          ///< an earlier session's, in the last session
   std::optional<WinnerRecord> extended;                      ///< of the search that the last one extends
@@ -208,7 +211,7 @@ class Search {
   bool isOwed(const CandidateRecord& c) const;
   bool isRefuted(const std::string& route) const;
   bool isOut(const std::set<std::string>& routes) const;
-  bool isLeftAlone();
+  bool isLeftAlone(const WinnerRecord& w);
   void nameEarlier();
   const CandidateRecord& shortest(const std::string& best);
   const CandidateRecord& shortestOf(const std::string& best);
@@ -233,6 +236,9 @@ class Search {
   std::vector<Ranked> chooseFinalists(std::vector<Ranked> ranked, bool brief);
   std::string incumbent() const;
   void lookAtEngine();
+  bool measureLost(const std::string& route);
+  std::string confirmable(const std::string& route) const;
+  bool hasFailed(const std::string& route) const;
   bool wasRefuted(const std::string& route) const;
   bool outOfTime(double reserve) const;
   double phaseReserve(size_t contenders) const;
@@ -252,6 +258,7 @@ class Search {
   std::set<int64_t> ownSaved_;                            // candidates whose engines were looked after
   std::map<int64_t, std::string> unsaved_;                // of those, which the disk refused, and why
   std::set<std::string> bad_;                             // finalists that failed in a fresh process
+  std::set<std::string> freshly_;                         // routes that this session measured to confirm them
   std::set<std::string> refuted_;                         // what was measured in full and is not faster
   std::vector<ConfirmRecord> confirmed_;
   std::optional<WinnerRecord> winner_;

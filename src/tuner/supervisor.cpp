@@ -295,6 +295,7 @@ Opened openJournal(const TuneOptions& o, const Json& about, const Fingerprint& m
     case RecordSource::kCache: {
       const Cache cache = parseCache(readWholeFile(o.cacheFile), o.cacheFile);
       taken = recordsOf(cache);
+      taken.at(0)["lost_lines"] = true;  // from the first line on, whatever becomes of this session
       lost = losses(cache, o.cacheFile);
       break;
     }
@@ -321,9 +322,9 @@ Opened openJournal(const TuneOptions& o, const Json& about, const Fingerprint& m
     const bool extends = reading(o.cacheFile, [&] {
       Json last = header;
       for (const Json& r : out.journal->records()) {
+        out.lostLines |= r.value("lost_lines", false);
         if (r.value("type", "") == "session") {
           last = r;
-          out.lostLines |= r.value("lost_lines", false);
           if (const int epoch = r.value("epoch", 0); epoch > out.epoch) {
             out.epoch = epoch;
             out.used = 0;  // what came before the extension was not its time
@@ -407,13 +408,15 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
     if (o.budgetSeconds > 0) p.etaSeconds = std::max(0.0, o.budgetSeconds - p.elapsedSeconds);
     listener.onProgress(p);
   };
+  bool open = false;  // the record
   ProcessRunner runner(
       r, makeBackend(),
       [&](Work work) {
         const int stop = host.stopLevel();
         switch (work) {
+          // What is recorded is named and saved, and that takes a worker.
           case Work::kPrepare:
-            return stop > 0;
+            return stop > (o.resume && !open ? 1 : 0);
           // A candidate may not eat what is kept back for the confirmation.
           case Work::kCandidate:
             return stop > 0 || (o.budgetSeconds > 0 && elapsed() > kCandidateShare * o.budgetSeconds);
@@ -433,6 +436,7 @@ TuneResult supervise(int fd, const Frame& hello, const std::string& program, con
   Fingerprint machine = Fingerprint::ofMachine();
   for (const auto& [name, version] : about.at("stack").items()) machine.facts[name] = version.get<std::string>();
   Opened opened = openJournal(o, about, machine, listener);
+  open = true;
   used = opened.used;
   if (o.pairs.size() > 1)
     listener.onMessage(

@@ -99,8 +99,7 @@ TuneResult tune(const TuneOptions& options, TuneListener& listener, const std::a
         listener.onMessage(int(Severity::kInfo),
                            begun ? "stopping: the best so far is confirmed; stop again to end at once"
                            : options.resume
-                               ? "stopping: nothing has been prepared yet, so the search stays as it was recorded; "
-                                 "--continue goes on with it"
+                               ? "stopping: the best that is recorded is confirmed; stop again to end at once"
                                : "stopping: no candidate has been tried yet, so there is nothing to confirm");
       sendFrame(supervisor.fd, FrameType::kStop, {{"level", level}});
     }

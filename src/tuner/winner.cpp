@@ -24,7 +24,7 @@ void Search::publish(std::vector<ConfirmRecord> confirmed) {
   attempt([&] { journal_.sync(); });
   const bool anyOk = known_.empty() || std::any_of(known_.begin(), known_.end(),
                                                    [](const auto& c) { return c.second.status == Status::kOk; });
-  if (w.iter < 0 && isLeftAlone()) return;
+  if (isLeftAlone(w)) return;
   if (config_.saveEngine.empty() || !(w.iter >= 0 || (anyOk && baseline_.status == Status::kOk))) return;
   if (!isSaved(w.engineHash)) try {
       runner_.save(w.iter, w.route, config_.saveEngine);
@@ -102,22 +102,36 @@ std::string Search::incumbent() const {
   const std::set<std::string> routes = recorded_.routesOf(named);
   for (const ConfirmRecord& c : confirmed_)
     if (routes.count(c.route)) return "";
-  for (const std::string& route : routes) {
+  const std::string route = confirmable(named);
+  return isRefuted(route) ? "" : route;
+}
+
+// Of the routes to an engine, the one by which it was measured; "" if the record has lost that.
+std::string Search::confirmable(const std::string& engine) const {
+  for (const std::string& route : recorded_.routesOf(engine)) {
     const auto now = known_.find(route), before = recorded_.candidates.find(route);
     if (now == known_.end() && before == recorded_.candidates.end()) continue;
     const CandidateRecord& c = now == known_.end() ? before->second : now->second;
-    if (c.status == Status::kOk && !c.sameAs && !c.logRatios.empty() && !isRefuted(route)) return route;
+    if (c.status == Status::kOk && !c.sameAs && !c.logRatios.empty()) return route;
   }
   return "";
 }
 
-// Whether a search that this one extends has measured it and found it no faster: an extension is about what is new.
+// Whether a fresh process of it failed, as the record says.
+bool Search::hasFailed(const std::string& route) const {
+  return std::any_of(recorded_.samples.begin(), recorded_.samples.end(),
+                     [&](const auto& s) { return s.second.route == route && s.second.status != Status::kOk; });
+}
+
+// Whether a search that this one extends has measured it and found that it fails or is no faster: an extension is about
+// what is new.
 bool Search::wasRefuted(const std::string& route) const {
   for (int epoch = 0; epoch < config_.epoch; epoch++) {
     std::vector<double> ratios;
     const std::string stage = confirmStage(epoch);
     const auto next = [&] { return recorded_.samples.find(Recorded::sampleKey(route, stage, int(ratios.size()))); };
-    for (auto s = next(); s != recorded_.samples.end() && s->second.status == Status::kOk; s = next()) {
+    for (auto s = next(); s != recorded_.samples.end(); s = next()) {
+      if (s->second.status != Status::kOk) return true;
       ratios.push_back(s->second.logRatio());
       const Verdict verdict = confirm(ratios, {config_.minGain, recorded_.shareOf(route, stage)}).verdict;
       if (verdict == Verdict::kNotFaster) return true;
@@ -139,50 +153,65 @@ bool Search::isOut(const std::set<std::string>& routes) const {
   });
 }
 
-// A cache without its journal names no winner, nor does a record that has lost the line; but what was saved is there.
-// If the record has lost the candidate, too, it is measured before all others.
+// A cache without its journal names no winner, nor does a record that has lost the lines; but what was saved is there.
 void Search::lookAtEngine() {
-  if (config_.recordedOnly || config_.saveEngine.empty() || recorded_.candidates.empty()) return;
-  if (recorded_.winner && recorded_.winner->iter >= 0) return;
+  if (config_.recordedOnly || config_.saveEngine.empty()) return;
   const std::string route = runner_.routeOf(config_.saveEngine);
   if (route.empty()) return;
+  if (const auto& w = recorded_.winner; w && w->iter >= 0) {
+    // What the record names replaces it, unless the record has lost what became of it.
+    const std::set<std::string> routes = recorded_.routesOf(route);
+    const bool judged = std::any_of(routes.begin(), routes.end(), [&](auto& r) { return recorded_.judged.count(r); });
+    if (!config_.lostLines || judged || routes.count(w->route) || recorded_.routesOf(w->route).count(route)) return;
+  }
   auto c = recorded_.candidates.find(route);
-  if (c == recorded_.candidates.end()) {
+  const auto works = [&] { return c->second.status == Status::kOk && c->second.sameAs != -1; };
+  if (c == recorded_.candidates.end() || (works() && confirmable(route).empty())) {
     if (!config_.lostLines) return;  // it is of another search, which this one replaces
     unknown_ = route;
-    if (!endReason().empty()) return;
-    Ask ask;
-    ask.route = route;
-    CandidateRecord r;
-    if (!attempt([&] { r = measure(ask); })) return;
-    record(r);
-    busy_ += r.busySeconds;
-    if (r.status == Status::kInterrupted) {
-      recorded_.interrupted[route] = r.iter;
-      return;
-    }
+    if (!measureLost(route)) return;
     unknown_.clear();
-    c = recorded_.candidates.emplace(route, std::move(r)).first;
+    c = recorded_.candidates.find(route);
   }
-  if (c->second.status == Status::kOk && c->second.sameAs != -1 && runner_.holds(config_.saveEngine, c->second))
-    held_ = route;
+  if (works() && runner_.holds(config_.saveEngine, c->second)) held_ = route;
+}
+
+// A candidate that the record has lost, before all others; false if there is no time for it.
+bool Search::measureLost(const std::string& route) {
+  if (!endReason().empty()) return false;
+  Ask ask;
+  ask.route = route;
+  CandidateRecord r;
+  const auto build = [&] { return attempt([&] { r = measure(ask); }); };
+  if (!build()) return false;
+  if (r.status == Status::kCrashed && !build()) return false;  // the engine is there: most likely an accident
+  record(r);
+  busy_ += r.busySeconds;
+  if (r.status == Status::kInterrupted)
+    recorded_.interrupted[route] = r.iter;
+  else
+    recorded_.candidates.insert_or_assign(route, r);
+  return r.status != Status::kInterrupted;
 }
 
 // It is confirmed first; whoever stops before that is done loses nothing, and is told so.
-bool Search::isLeftAlone() {
-  const auto say = [&](const std::string& whose, const char* than) {
-    if (std::exchange(leftAlone_, true)) return;
-    listener_.onMessage(int(Severity::kWarning),
-                        fmt::format("{} stays as it is: it is the engine of {}, {}", config_.saveEngine, whose, than));
-  };
-  if (held_.empty()) {
-    if (unknown_.empty()) return false;
-    say(fmt::format("route '{}'", unknown_), "which the record does not know, and nothing better was confirmed");
-    return true;
-  }
-  if (isOut(recorded_.routesOf(held_))) return false;
-  say(fmt::format("candidate {}", recorded_.candidates.at(held_).iter),
-      "which has not been confirmed again; --continue with more time does that");
+bool Search::isLeftAlone(const WinnerRecord& w) {
+  if (held_.empty() && unknown_.empty()) return false;
+  if (w.iter >= 0 && isSaved(w.engineHash)) return false;
+  for (const ConfirmRecord& c : confirmed_)
+    if (w.iter >= 0 && c.faster && freshly_.count(c.route)) return false;  // not only what the record says of others
+  const std::set<std::string> routes = recorded_.routesOf(held_);
+  if (!held_.empty() && isOut(routes)) return false;
+  for (const ConfirmRecord& c : confirmed_)
+    if (c.faster && routes.count(c.route)) return false;  // its lower bound decides
+  if (std::exchange(leftAlone_, true)) return true;
+  const std::string what =
+      held_.empty()
+          ? fmt::format("route '{}', which the record does not know; --continue with more time measures it", unknown_)
+          : fmt::format("candidate {}, which has not been confirmed again; --continue with more time does that",
+                        recorded_.candidates.at(held_).iter);
+  listener_.onMessage(int(Severity::kWarning),
+                      fmt::format("{} stays as it is: it is the engine of {}", config_.saveEngine, what));
   return true;
 }
 

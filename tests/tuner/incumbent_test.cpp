@@ -113,10 +113,8 @@ TEST_F(Incumbent, StaysInItsFileWithoutAWordInTheRecord) {
   s.run(s.spec(SearchKind::kFast, kExample));
   EXPECT_EQ(s.runner.saves, 0);
   ASSERT_EQ(s.messages.size(), 1u);
-  EXPECT_NE(
-      s.messages[0].find("it is the engine of route '" + std::string(kBest) + "', which the record does not know"),
-      std::string::npos)
-      << s.messages[0];
+  EXPECT_EQ(s.messages[0], "/e stays as it is: it is the engine of route '" + std::string(kBest) +
+                               "', which the record does not know; --continue with more time measures it");
 }
 
 // With time left it is measured before all others, even if the strategy would not ask for it.
@@ -149,6 +147,43 @@ TEST_F(Incumbent, OfAnUnknownRouteIsMeasured) {
   EXPECT_EQ(t.runner.saves, 0);
   ASSERT_EQ(t.messages.size(), 1u);
   EXPECT_NE(t.messages[0].find("/e stays as it is"), std::string::npos) << t.messages[0];
+}
+
+// What the record has lost it has not judged: an engine that was confirmed after the one that the record names stays,
+// too, and so does one if no line of a candidate is left, or only one that says whose engine it shares.
+TEST_F(Incumbent, IsNotGivenUpForWhatTheRecordStillNames) {
+  ASSERT_EQ(first.route, kBest);
+  const auto of = [](const Json& j, const char* route) { return j.value("build_route", "") == route; };
+  std::vector<Json> all = whole, second = whole, same = without(whole, {"winner", "confirm", "samples", "rank"});
+  std::erase_if(all, [](const Json& j) { return j["type"] != "header" && j["type"] != "baseline"; });
+  std::erase_if(second, [&](const Json& j) { return of(j, kBest) && j["type"] != "samples"; });
+  ASSERT_TRUE(std::any_of(second.begin(), second.end(), [](auto& j) { return j["type"] == "confirm" && j["faster"]; }));
+  for (Json& j : same)
+    if (j["type"] == "candidate" && of(j, kBest)) j["same_as"] = 77;
+  for (const std::vector<Json>& lost : {all, second, same})
+    for (int epoch : {0, 1}) {
+      SCOPED_TRACE(fmt::format("{} records, epoch {}", lost.size(), epoch));
+      const std::vector<Json> records = plus(lost, {sessionOf(epoch)});
+      Session& s = session(records, epoch, 0.1);
+      s.config.lostLines = true;
+      s.runner.clock.t = 0.2;
+      const TuneResult none = s.run(s.spec(SearchKind::kFast, "-unroll=[1|2]"));
+      EXPECT_EQ(s.runner.saves, 0);
+      EXPECT_EQ(none.enginePath, "");
+      ASSERT_FALSE(s.messages.empty());
+      EXPECT_NE(s.messages.back().find("/e stays as it is: it is the engine of "), std::string::npos)
+          << s.messages.back();
+      Session& t = session(records, epoch, 100);
+      t.config.lostLines = true;
+      EXPECT_EQ(t.run(t.spec(SearchKind::kFast, "-unroll=[1|2]")).route, kBest);
+      EXPECT_EQ(t.runner.saves, 0);
+      EXPECT_EQ(t.runner.saved["/e"].second, kBest);
+    }
+  // A whole record that names another says what the engine there is worth.
+  Session& s = session(plus(second, {sessionOf(0)}), 0, 0.1);
+  s.runner.clock.t = 0.2;
+  EXPECT_EQ(s.run(s.spec(SearchKind::kFast, kExample)).route, kSecond);
+  EXPECT_EQ(s.runner.saved["/e"].second, kSecond);
 }
 
 // Numbers of single processes put others before it: it is measured all the same, and first.
@@ -219,6 +254,35 @@ TEST_F(Incumbent, TheRefutedAreNotMeasuredAgain) {
   EXPECT_EQ(t.run(t.spec(SearchKind::kFull, "-unroll=2 -tile=[64|32]")).route, kBest);
   EXPECT_EQ(samplesOf(t, kSecond, "confirm@1"), 0);
   EXPECT_GT(samplesOf(t, kBest, "confirm@1"), 0);
+}
+
+// What failed in a fresh process is out, also where nobody looks at that process again: after a stop, with too few
+// candidates for a ranking, in an extension.
+TEST_F(Incumbent, WhatFailedIsNoFinalistLater) {
+  const auto failing = [&](const char* stage, int index) {
+    SampleRecord r;
+    r.iter = 2, r.route = kBest, r.stage = stage, r.index = index;
+    r.status = Status::kCrashed, r.error = "killed by signal 11";
+    return toJson(r);
+  };
+  std::vector<Json> ranked = without(whole, {"winner", "confirm", "samples", "strategy", "rank"});
+  saved.clear();
+  for (const char* expression : {kExample, "-tile=[32|16]"})
+    for (int stop : {0, 1}) {
+      SCOPED_TRACE(fmt::format("{} {}", expression, stop));
+      Session& s = session(plus(ranked, {failing("rank1", 0), sessionOf(0)}), 0, 100);
+      s.pacer.stop = stop;
+      EXPECT_NE(s.run(s.spec(SearchKind::kFast, expression)).route, kBest);
+      EXPECT_EQ(samplesOf(s, kBest, "confirm"), 0);
+      EXPECT_TRUE(test::same(s.decisions(), s.replayed(s.spec(SearchKind::kFast, expression))));
+    }
+  std::vector<Json> bad = without(whole, {"winner", "confirm"});
+  for (Json& j : bad)
+    if (j["type"] == "samples" && j["build_route"] == kBest && j["stage"] == "confirm" && j["index"] == 3)
+      j = failing("confirm", 3);
+  Session& t = session(plus(bad, {sessionOf(1)}), 1, 100);
+  EXPECT_NE(t.run(t.spec(SearchKind::kFast, "-unroll=[1|2]")).route, kBest);
+  EXPECT_EQ(samplesOf(t, kBest, "confirm@1"), 0);
 }
 
 // The record of how a winner's route was shortened has a hole: the winner keeps its name and its engine.

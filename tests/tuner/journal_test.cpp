@@ -124,6 +124,24 @@ TEST(Journal, AlteredBytesAreSeen) {
   }
 }
 
+// Nor does a checksum that fits make numbers that nobody wrote.
+TEST(Journal, ImpossibleNumbersAreDamage) {
+  const std::string first = journalLine(header());
+  const auto damaged = [&](const char* key, const Json& value) {
+    Json j = {{"type", "samples"}, {"iter", 1}, {"log_ratios", {0.1}}};
+    j[key] = value;
+    return parseJournal(first + journalLine(j)).damaged;
+  };
+  EXPECT_EQ(damaged("epoch", 3), 0);
+  EXPECT_EQ(damaged("epoch", 1000000000), 1);
+  EXPECT_EQ(damaged("epoch", int64_t(1) << 40), 1);
+  EXPECT_EQ(damaged("log_ratios", {0.1, -3}), 0);
+  EXPECT_EQ(damaged("log_ratios", {0.1, 1e308}), 1);
+  EXPECT_EQ(damaged("log_ratios", {-1e308}), 1);
+  EXPECT_EQ(damaged("lost_lines", 1), 1);
+  EXPECT_EQ(damaged("brief", "yes"), 1);
+}
+
 TEST(Journal, OneWriter) {
   Folder dir;
   auto j = Journal::create(dir / "j");

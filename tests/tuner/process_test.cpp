@@ -503,7 +503,10 @@ TEST_F(ProcessTest, ContinueFromTheCacheAlone) {
 
 // The cache alone, and the very line is damaged whose engine is there: it is measured, unless it is another model's.
 TEST_F(ProcessTest, ContinueFromACacheWithoutTheLineOfTheEngine) {
-  TuneOptions o = options(exampleWorld());
+  Json world = exampleWorld();
+  const std::string mark = dir_ + "/kill ";  // and a route
+  world["killed_once"] = mark;
+  TuneOptions o = options(world);
   const TuneResult first = tune(o, silent_);
   const std::string engine = readWholeFile(o.saveEngine), cache = readWholeFile(o.cacheFile);
   o.resume = true;
@@ -519,11 +522,44 @@ TEST_F(ProcessTest, ContinueFromACacheWithoutTheLineOfTheEngine) {
     Json there = Json::parse(engine);
     if (!own) there["model"] = "another";
     replaceFile(o.saveEngine, there.dump());
+    // If it is not measured and nothing is confirmed, one's own stays, and a kill does not make that forgotten.
+    if (own) {
+      o.maxCandidates = 0;
+      o.minGain = 5;
+      tune(o, silent_);
+      EXPECT_EQ(savedRoute(), first.route);
+      std::string text;
+      for (const Json& j : readJournal(dir_ + "/cache.jsonl.journal"))
+        if (j["type"] != "session") text += journalLine(j);
+      replaceFile(dir_ + "/cache.jsonl.journal", text);
+      tune(o, silent_);
+      EXPECT_EQ(savedRoute(), first.route);
+      o.maxCandidates = -1;
+      o.minGain = 0.01;
+    }
+    std::ofstream(mark + first.route) << "x";  // an accident in the middle of it
     const TuneResult r = tune(o, silent_);
     EXPECT_EQ(candidates().count(first.route), own ? 1u : 0u);
     EXPECT_EQ(r.route == first.route, own) << r.route;
     EXPECT_EQ(savedRoute(), r.route);
   }
+}
+
+// Ctrl-C before anything is prepared: what is recorded has a winner, which is named and saved.
+TEST_F(ProcessTest, AnEarlyStopOfAContinuedSearchNamesItsWinner) {
+  TuneOptions o = options(exampleWorld());
+  const TuneResult first = tune(o, silent_);
+  fs::remove(o.saveEngine);
+  o.resume = true;
+  struct : TuneListener {
+    std::string said;
+    void onMessage(int, const std::string& text) override { said += text + "\n"; }
+  } listener;
+  const std::atomic<int> stop{1};
+  const TuneResult r = tune(o, listener, &stop);
+  EXPECT_EQ(r.route, first.route);
+  EXPECT_EQ(savedRoute(), first.route);
+  EXPECT_NE(listener.said.find("stopping: the best that is recorded is confirmed"), std::string::npos) << listener.said;
 }
 
 }  // namespace

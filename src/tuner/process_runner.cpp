@@ -49,16 +49,14 @@ const Json& ProcessRunner::about() {
   if (worker_.pid > 0) return about_;
   SteadyClock clock;
   double from = 0;
-  Answer a;
-  for (int attempt = 0; attempt < 2; attempt++) {  // who kills a worker once by mistake ends no search
+  const Answer a = onceMore([&] {
     from = clock.now();
     worker_ = spawnWorker(o_.program, {"worker"}, o_.folder + "/log");
     candidates_ = 0;
-    a = request(FrameType::kHello,
-                {{"options", o_.options}, {"judge", toJson(o_.judge)}, {"folder", o_.folder}, {"oracle", o_.oracle}},
-                kPrepareSeconds);
-    if (a.status != Status::kCrashed) break;
-  }
+    return request(FrameType::kHello,
+                   {{"options", o_.options}, {"judge", toJson(o_.judge)}, {"folder", o_.folder}, {"oracle", o_.oracle}},
+                   kPrepareSeconds);
+  });
   if (a.status == Status::kInterrupted) throw InterruptedError("the default engine");
   if (a.status != Status::kOk) throw DeviceError("building the default engine: {}", a.text);
   about_ = a.body;
@@ -117,13 +115,12 @@ ProcessRunner::Answer ProcessRunner::request(FrameType type, Json body, double s
   }
 }
 
-// A worker that dies under a build is most likely not the build's doing, which runs in a child: once more.
+// A build runs in a child of the worker: if that dies it is most likely not the build's doing.
 ProcessRunner::Answer ProcessRunner::requestBuild(const Json& task, double seconds) {
-  about();
-  Answer a = request(FrameType::kBuild, task, seconds);
-  if (a.status != Status::kCrashed) return a;
-  about();
-  return request(FrameType::kBuild, task, seconds);
+  return onceMore([&] {
+    about();
+    return request(FrameType::kBuild, task, seconds);
+  });
 }
 
 Limits ProcessRunner::limits() const {
@@ -148,17 +145,14 @@ BaselineRecord ProcessRunner::baseline() {
 
 void ProcessRunner::measureBaseline() {
   const Limits l{kPrepareSeconds, kPrepareSeconds, 300, 0};
-  const auto ask = [&] { return requestBuild({{"baseline", true}, {"limits", toJson(l)}}, 3 * kPrepareSeconds); };
-  Answer a = ask();
-  // Nothing goes on without it: whoever kills its process once by mistake ends no search.
-  if (a.status == Status::kOk && a.body.at("status") == statusName(Status::kCrashed)) a = ask();
-  if (a.status != Status::kOk) {
-    baseline_ = {};
-    baseline_.status = a.status;
-    baseline_.error = a.text;
-    return;
-  }
-  baseline_ = baselineFromJson(a.body);
+  baseline_ = onceMore([&] {  // nothing goes on without it
+    const Answer a = requestBuild({{"baseline", true}, {"limits", toJson(l)}}, 3 * kPrepareSeconds);
+    if (a.status == Status::kOk) return baselineFromJson(a.body);
+    BaselineRecord none;
+    none.status = a.status;
+    none.error = a.text;
+    return none;
+  });
   haveBaseline_ = baseline_.status == Status::kOk || baseline_.status == Status::kInaccurate;
 }
 
@@ -198,17 +192,15 @@ Decision ProcessRunner::decide(const std::string& route, Purpose purpose) {
   begin(purpose == Purpose::kWinner ? Work::kWinner : Work::kCandidate);
   SteadyClock clock;
   double from = 0;
-  Answer a;
-  for (int attempt = 0; attempt < 2; attempt++) {  // that a worker dies is most likely not the route's doing
+  const Answer a = onceMore([&]() -> Answer {
     try {
       about();  // a worker that is replaced prepares again
     } catch (const InterruptedError&) {
-      return {Status::kInterrupted, "interrupted", "", {}, {}, 0};
+      return {Status::kInterrupted, "interrupted", {}};
     }
     from = clock.now();
-    a = request(FrameType::kDecide, {{"route", route}}, o_.decideSeconds);
-    if (a.status != Status::kCrashed) break;
-  }
+    return request(FrameType::kDecide, {{"route", route}}, o_.decideSeconds);
+  });
   if (a.status != Status::kOk) return {a.status, a.text + " while deciding", "", {}, {}, 0};
   using Strings = std::vector<std::string>;
   return {parseStatus(a.body.at("status")),
@@ -281,8 +273,7 @@ void ProcessRunner::needEngine(int64_t iter, const std::string& route) {
     if (!isThere()) throw DeviceError("the default engine is gone from {}", o_.folder);
     return;
   }
-  CandidateRecord r = build(iter, route, kNoPromise);
-  if (r.status == Status::kCrashed) r = build(iter, route, kNoPromise);  // it has worked: most likely an accident
+  const CandidateRecord r = onceMore([&] { return build(iter, route, kNoPromise); });  // it has worked
   std::erase(losers_, iter);
   if (r.status == Status::kInterrupted) throw InterruptedError("an engine");
   if (r.status != Status::kOk)

@@ -59,6 +59,15 @@ class Runner {
   virtual void keepOnly(const std::vector<int64_t>& iters) {}
 };
 
+/// What worked before, or nothing goes on without: if its process dies that is most likely an accident, and it is asked
+/// for once more.
+template <typename F>
+auto onceMore(F&& ask) {
+  auto answer = ask();
+  if (answer.status == Status::kCrashed) answer = ask();
+  return answer;
+}
+
 /// Time and the user's wish to stop.
 class Pacer {
  public:

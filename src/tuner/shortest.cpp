@@ -48,9 +48,8 @@ void Search::buildShortened(const std::string& route, const CandidateRecord& win
   const CandidateRecord* known = find(route);
   const int64_t iter = known ? known->iter : numberOf(route);
   const double begin = pacer_.elapsed();
-  CandidateRecord b = runner_.rebuild(iter, route);
-  // It decides what a candidate decided that works: that its process dies is most likely not its doing.
-  if (b.status == Status::kCrashed) b = runner_.rebuild(iter, route);
+  // It decides what a candidate decided that works.
+  const CandidateRecord b = onceMore([&] { return runner_.rebuild(iter, route); });
   if (b.status == Status::kInterrupted) return;
   measured_ = true;
   recorded_.nextIter = std::max(recorded_.nextIter, iter + 1);  // its file may have been written

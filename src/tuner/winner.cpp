@@ -182,9 +182,7 @@ bool Search::measureLost(const std::string& route) {
   Ask ask;
   ask.route = route;
   CandidateRecord r;
-  const auto build = [&] { return attempt([&] { r = measure(ask); }); };
-  if (!build()) return false;
-  if (r.status == Status::kCrashed && !build()) return false;  // the engine is there: most likely an accident
+  if (!attempt([&] { r = onceMore([&] { return measure(ask); }); })) return false;  // the engine is there: it worked
   record(r);
   busy_ += r.busySeconds;
   if (r.status == Status::kInterrupted)

@@ -34,7 +34,7 @@ bool wellTyped(const Json& record) {
     return it == record.end() || (it->is_number_integer() && std::abs(it->get<double>()) < most);
   };
   constexpr double kMost = 1e15, kEpochs = 1e4;  // the next one can be counted; nobody extends a search so often
-  for (const char* key : {"iter", "of", "count", "asked"})
+  for (const char* key : {"iter", "of", "count", "asked", "processes"})
     if (!whole(key, kMost)) return false;
   if (!whole("epoch", kEpochs)) return false;
   constexpr double kMostLog = 100;  // a nanosecond against a year is less
@@ -43,7 +43,9 @@ bool wellTyped(const Json& record) {
       if (x.is_number() && !(std::abs(x.get<double>()) < kMostLog)) return false;
   for (const char* number : {"t", "budget", "busy_s", "share"})
     if (auto it = record.find(number); it != record.end() && !it->is_number()) return false;
-  for (const char* text : {"event", "reason", "again", "build_route"})
+  if (auto it = record.find("share"); it != record.end() && !(it->get<double>() >= 0 && it->get<double>() <= 1))
+    return false;
+  for (const char* text : {"event", "reason", "again", "build_route", "stage"})
     if (auto it = record.find(text); it != record.end() && !it->is_string()) return false;
   for (const char* yes : {"lost_lines", "brief"})
     if (auto it = record.find(yes); it != record.end() && !it->is_boolean()) return false;

@@ -17,7 +17,7 @@ bool isDecision(const Json& j) {
 
 bool isTimed(const Json& j) {
   const std::string event = j.value("event", "");
-  return event == "search_end" || event == "finalists" || event == "kept";
+  return event == "search_end" || event == "finalists" || event == "kept" || event == "look";
 }
 
 // Records that name a candidate's route and number.
@@ -27,27 +27,32 @@ static bool isOfCandidate(const std::string& type) {
 
 Recorded::Recorded(const std::vector<Json>& records) {
   int epoch = 0;
-  std::set<std::string> failed;
+  Before now;
   for (const Json& j : records) {
-    const std::string type = j.value("type", "");
+    const std::string type = j.value("type", ""), event = j.value("event", "");
     if (type == "session") {
-      searchEnds.clear(), finalists.clear(), kept.reset();  // what an earlier session stopped at does not bind this one
-      failedRanking = failed;
-      if (const int now = j.value("epoch", 0); now != std::exchange(epoch, now)) extended = winner, race.reset();
+      searchEnds.clear(), kept.reset();  // what an earlier session stopped at does not bind this one
+      before = now;
+      if (const int e = j.value("epoch", 0); e != std::exchange(epoch, e))
+        extended = winner, race.reset(), races.clear();
     }
     if (type == "baseline") baseline = baselineFromJson(j);
     if (type == "candidate") {
       CandidateRecord r = candidateFromJson(j);
       nextIter = std::max(nextIter, r.iter + 1);
-      if (r.status == Status::kInterrupted)
+      if (r.status == Status::kInterrupted) {
         interrupted[r.route] = r.iter;
-      else
+      } else {
+        now.candidates.insert(r.route);
         candidates[r.route] = std::move(r);
+      }
     }
     if (type == "samples") {
       SampleRecord r = sampleFromJson(j);
-      if (r.status != Status::kInterrupted && r.status != Status::kOk && r.stage.starts_with("rank"))
-        failed.insert(r.route);
+      if (r.status != Status::kInterrupted && r.status != Status::kOk) {
+        now.failed.insert(r.route);
+        if (!r.confirms()) now.failedRanking.insert(r.route);
+      }
       if (r.status != Status::kInterrupted) take(std::move(r));
     }
     if (type == "decided") {
@@ -67,40 +72,48 @@ Recorded::Recorded(const std::vector<Json>& records) {
     if (type == "winner") winner = winnerFromJson(j);
     if (type == "confirm") {
       const ConfirmRecord c = confirmFromJson(j);
-      judged.insert(c.route);
+      if (c.decides()) judged.insert(c.route);
       takeVerdict(c);
     }
-    if (type == "strategy" && j.value("event", "") == "kept" && j.contains("winner"))
-      kept = winnerFromJson(j["winner"]);
-    if (type == "strategy" && j.value("event", "") == "finalists") {
-      finalists.push_back({j.value("count", size_t(1)), j.value("again", ""), j.value("brief", false)});
-      race = finalists.back();
+    if (type != "strategy") continue;
+    if (event == "kept" && j.contains("winner")) kept = winnerFromJson(j["winner"]);
+    if (event == "finalists") {
+      race = {j.value("count", size_t(1)), j.value("again", ""), j.value("brief", false)};
+      races[j.value("asked", int64_t(0))] = *race;
     }
-    if (type == "strategy" && j.value("event", "") == "search_end")
-      searchEnds.push_back({j.value("asked", int64_t(0)), j.value("reason", "") == "done"});
+    if (event == "look")
+      now.early[sampleKey(j.value("build_route", ""), j.value("stage", ""), 0)].push_back(j.value("processes", 0));
+    if (event == "search_end") searchEnds.push_back({j.value("asked", int64_t(0)), j.value("reason", "") == "done"});
   }
 }
 
 void Recorded::take(SampleRecord r) {
-  if (r.status == Status::kOk) {
-    if (r.logRatios.empty()) return;  // says nothing
-    std::vector<std::string>& routes = measured[r.stage];
-    if (std::find(routes.begin(), routes.end(), r.route) == routes.end()) routes.push_back(r.route);
-  }
+  if (r.status == Status::kOk && r.logRatios.empty()) return;  // says nothing
+  if (r.confirms() && r.status == Status::kOk)
+    shares[r.stage].try_emplace(r.route, r.share > 0 ? r.share : shareOf(r.route, r.stage));
   samples[sampleKey(r.route, r.stage, r.index)] = std::move(r);
 }
 
 double Recorded::shareOf(const std::string& route, const std::string& stage) const {
-  const auto routes = measured.find(stage);
-  if (routes == measured.end()) return finalistShare(0);
-  const auto begin = routes->second.begin(), end = routes->second.end();
-  return finalistShare(size_t(std::find(begin, end, route) - begin));
+  const auto of = shares.find(stage);
+  if (of == shares.end()) return finalistShare(0);
+  if (const auto own = of->second.find(route); own != of->second.end()) return own->second;
+  double least = 1;  // what is left after it is as much
+  for (const auto& [other, share] : of->second) least = std::min(least, share);
+  return least / 2;
+}
+
+ConfirmRule Recorded::ruleOf(const std::string& route, const std::string& stage, double minGain) const {
+  ConfirmRule rule{minGain, shareOf(route, stage)};
+  if (const auto looks = before.early.find(sampleKey(route, stage, 0)); looks != before.early.end())
+    for (const int processes : looks->second) rule.lookedEarly(processes);
+  return rule;
 }
 
 // The line that names a winner may be lost; what was confirmed before it says the same.
 void Recorded::takeVerdict(const ConfirmRecord& c) {
   const bool same = winner && winner->iter >= 0 && routesOf(winner->route).count(c.route) > 0;
-  if (same && !c.faster && c.reason != "time" && c.reason != "stopped") winner.reset();
+  if (same && !c.faster && c.decides()) winner.reset();
   if (!c.faster || (!same && winner && winner->iter >= 0 && winner->lo >= c.lo)) return;
   WinnerRecord w;
   if (same) {

@@ -55,6 +55,7 @@ void eachField(const SampleRecord*, F&& f) {
   f("default_ms", &SampleRecord::defaultMs);
   f("ms", &SampleRecord::ms);
   f("busy_s", &SampleRecord::busySeconds);
+  f("share", &SampleRecord::share);
 }
 template <typename F>
 void eachField(const ConfirmRecord*, F&& f) {

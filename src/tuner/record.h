@@ -71,7 +71,9 @@ struct SampleRecord {
   std::string error;
   std::vector<double> logRatios;  ///< of its rounds
   double defaultMs = 0, ms = 0, busySeconds = 0;
+  double share = 0;  ///< of the error, if it confirms: the candidate's for good, whatever else the record loses
   double logRatio() const { return median(logRatios); }
+  bool confirms() const { return !stage.starts_with("rank"); }
 };
 
 struct ConfirmRecord {
@@ -82,6 +84,8 @@ struct ConfirmRecord {
   double center = 0, lo = 0, hi = 0;  ///< log ratios
   bool faster = false;
   std::string reason;  ///< "" if decided by the interval: "time", "stopped", "crashed in a fresh process", …
+  /// Not only that there was no time to measure it.
+  bool decides() const { return faster || (reason != "time" && reason != "stopped"); }
 };
 
 struct WinnerRecord {

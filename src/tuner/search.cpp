@@ -229,7 +229,7 @@ void Search::oneCandidate(const Ask& ask) {
   finish(measure(ask), true);
 }
 
-CandidateRecord Search::measure(const Ask& ask) {
+CandidateRecord Search::measure(const Ask& ask, bool worked) {
   CandidateRecord r;
   r.iter = numberOf(ask.route);
   recorded_.nextIter = std::max(recorded_.nextIter, r.iter + 1);
@@ -253,7 +253,8 @@ CandidateRecord Search::measure(const Ask& ask) {
     r = sameEngine(known_.at(same->second), r.iter, ask.route);
   } else {
     const int64_t iter = r.iter;
-    r = runner_.candidate(iter, ask.route, ask.promise);
+    const auto build = [&] { return runner_.candidate(iter, ask.route, ask.promise); };
+    r = worked ? onceMore(build) : build();
     r.iter = iter;
     r.busySeconds = pacer_.elapsed() - begin;
   }
@@ -332,6 +333,7 @@ std::optional<SampleRecord> Search::sample(const Ranked& c, const std::string& s
   r.route = c.route;
   r.stage = stage;
   r.index = index;
+  if (r.confirms()) r.share = recorded_.shareOf(r.route, stage);
   r.busySeconds = pacer_.elapsed() - begin;
   busy_ += r.busySeconds;
   measured_ = true;
@@ -351,7 +353,7 @@ ConfirmRecord Search::confirmOne(const Ranked& c) {
   r.iter = c.iter;
   r.route = c.route;
   std::vector<double> ratios;
-  const ConfirmRule rule{config_.minGain, recorded_.shareOf(c.route, stage)};
+  const ConfirmRule rule = recorded_.ruleOf(c.route, stage, config_.minGain);
   while (true) {
     const Confirmation now = confirm(ratios, rule);
     r.processes = int(ratios.size());
@@ -365,15 +367,19 @@ ConfirmRecord Search::confirmOne(const Ranked& c) {
     }
     // What is recorded costs no time.
     const bool recorded = recorded_.samples.count(Recorded::sampleKey(c.route, stage, int(ratios.size()))) > 0;
-    if (!config_.recordedOnly && !recorded && stopLevel() == 1 && int(ratios.size()) >= kLooks[0]) {
-      r.reason = "stopped";
-      return r;
-    }
-    std::optional<SampleRecord> s = sample(c, stage, int(ratios.size()));
+    const bool enough = !config_.recordedOnly && !recorded && stopLevel() == 1 && int(ratios.size()) >= kLooks[0];
+    std::optional<SampleRecord> s;
+    if (!enough) s = sample(c, stage, int(ratios.size()));
     if (!s) {
       // Out of time: the next look is made now, at no more than its share of the error.
       r.reason = stopLevel() > 0 ? "stopped" : "time";
       r.faster = now.clear;
+      append({{"type", "strategy"},
+              {"name", strategy_->name()},
+              {"event", "look"},
+              {"build_route", c.route},
+              {"stage", stage},
+              {"processes", r.processes}});
       return r;
     }
     if (s->status != Status::kOk || s->logRatios.empty()) {
@@ -386,15 +392,18 @@ ConfirmRecord Search::confirmOne(const Ranked& c) {
   }
 }
 
+// In a replay. An earlier session's, if the last one did not change it.
+Finalists Search::recordedRace() const {
+  const auto now = recorded_.races.find(asked_);
+  return now != recorded_.races.end() ? now->second : recorded_.race.value_or(Finalists{size_t(kFinalists)});
+}
+
 // The best of those that were ranked, as many as there is time to confirm, at least one; first what holds the place of
 // the winner. Recorded, since it depends on the clock.
 std::vector<Ranked> Search::chooseFinalists(std::vector<Ranked> ranked, bool brief) {
   Finalists f{size_t(kFinalists), "", brief};
   if (config_.recordedOnly) {
-    if (finals_ < recorded_.finalists.size())
-      f = recorded_.finalists[finals_++];
-    else if (recorded_.race)
-      f = *recorded_.race;  // an earlier session's, if this one did not change it
+    f = recordedRace();
   } else {
     f.again = brief && held_.empty() ? "" : incumbent();
   }
@@ -422,7 +431,7 @@ std::vector<Ranked> Search::chooseFinalists(std::vector<Ranked> ranked, bool bri
     if (!f.again.empty()) record["again"] = f.again;
     if (brief) record["brief"] = true;
     append(record);
-    recorded_.race = f;
+    recorded_.race = recorded_.races[asked_] = f;
   }
   ranked.resize(std::min(ranked.size(), f.count));
   return ranked;
@@ -435,8 +444,7 @@ std::vector<ConfirmRecord> Search::finals() {
     return ranked;
   };
   std::vector<Ranked> ranked = contenders();
-  bool brief = stopLevel() > 0;
-  if (config_.recordedOnly) brief = finals_ < recorded_.finalists.size() && recorded_.finalists[finals_].brief;
+  const bool brief = config_.recordedOnly ? recordedRace().brief : stopLevel() > 0;
   for (const Stage& stage : kStages) {
     if (brief || int(ranked.size()) <= kFinalists) break;
     ranked.resize(std::min(ranked.size(), size_t(stage.keep)));
@@ -470,8 +478,10 @@ std::vector<ConfirmRecord> Search::finals() {
     append({{"type", "rank"}, {"stage", stage.name}, {"order", order}});
   }
   // Nobody has looked at these processes again, if nothing was ranked.
-  std::erase_if(
-      ranked, [&](const Ranked& r) { return recorded_.failedRanking.count(r.route) || (brief && hasFailed(r.route)); });
+  const Recorded::Before& before = recorded_.before;
+  std::erase_if(ranked, [&](const Ranked& r) {
+    return before.failedRanking.count(r.route) || (brief && before.failed.count(r.route));
+  });
   ranked = chooseFinalists(std::move(ranked), brief);
   std::vector<ConfirmRecord> out;
   for (const Ranked& c : ranked) {
@@ -495,7 +505,8 @@ TuneResult Search::run(const std::function<std::unique_ptr<Strategy>(const Basel
   lookAtEngine();
   // Routes of an earlier expression stay in the race when a search is extended.
   if (config_.epoch > 0)
-    for (const auto& [route, c] : recorded_.candidates) {
+    for (const std::string& route : recorded_.before.candidates) {
+      const CandidateRecord& c = recorded_.candidates.at(route);
       if (!c.decision.empty() && !c.sameAs) byDecision_.try_emplace(c.decision, c.route);
       known_[route] = c;
     }

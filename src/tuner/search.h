@@ -116,15 +116,20 @@ class Recorded {
   std::map<std::string, DecidedRecord> decided;       ///< by route
   std::map<int64_t, ShortenedRecord> shortened;       ///< by the candidate's iter; the last one
   std::map<std::string, SampleRecord> samples;        ///< by sampleKey
-  std::set<std::string> failedRanking;                ///< routes that a process of an earlier session turned down
-  std::map<std::string, std::vector<std::string>> measured;  ///< stage -> routes, by the order of their first samples
-  std::set<std::string> judged;                              ///< routes that some record confirms or refutes
-  std::optional<WinnerRecord> winner;                        ///< the last one, or what was confirmed after it
-  std::optional<WinnerRecord> kept;                          ///< an earlier session's, in the last session
-  std::optional<WinnerRecord> extended;                      ///< of the search that the last one extends
-  std::optional<Finalists> race;                             ///< the last ones of the search, over its sessions
-  std::vector<Finalists> finalists;                          ///< who was confirmed, after each search phase
-  std::vector<SearchEnd> searchEnds;                         ///< of each search phase
+  /// What the last session found when it began; a replay of it knows no more.
+  struct Before {
+    std::set<std::string> candidates;               ///< routes
+    std::set<std::string> failed, failedRanking;    ///< routes of which a fresh process failed, and one that ranks
+    std::map<std::string, std::vector<int>> early;  ///< by stage and route: looks made as the time was up
+  } before;
+  std::map<std::string, std::map<std::string, double>> shares;  ///< stage that confirms -> route -> of the error
+  std::set<std::string> judged;                                 ///< routes that some record confirms or refutes
+  std::optional<WinnerRecord> winner;                           ///< the last one, or what was confirmed after it
+  std::optional<WinnerRecord> kept;                             ///< an earlier session's, in the last session
+  std::optional<WinnerRecord> extended;                         ///< of the search that the last one extends
+  std::optional<Finalists> race;                                ///< the last ones of the search, over its sessions
+  std::map<int64_t, Finalists> races;                           ///< by how many candidates had been asked for
+  std::vector<SearchEnd> searchEnds;                            ///< of each search phase
   int64_t nextIter = 0;
   /// That of an engine, and the longer one by which it was measured.
   std::set<std::string> routesOf(const std::string& route) const;
@@ -132,6 +137,8 @@ class Recorded {
   void take(SampleRecord r);
   /// Of the error, for a route that was or is to be measured in a stage that confirms.
   double shareOf(const std::string& route, const std::string& stage) const;
+  /// By which it is confirmed.
+  ConfirmRule ruleOf(const std::string& route, const std::string& stage, double minGain) const;
 
  private:
   void takeVerdict(const ConfirmRecord& c);
@@ -205,7 +212,7 @@ class Search {
   bool isRecorded(const Ask& ask) const;
   std::string endReason();
   void oneCandidate(const Ask& ask);
-  CandidateRecord measure(const Ask& ask);
+  CandidateRecord measure(const Ask& ask, bool worked = false);  // worked: an engine of it is there
   void record(CandidateRecord& r);
   void finish(CandidateRecord r, bool fresh);
   std::vector<ConfirmRecord> finals();
@@ -242,12 +249,12 @@ class Search {
   void progress(const char* phase);
   double processSeconds() const;
   double sampleSeconds() const;
+  Finalists recordedRace() const;
   std::vector<Ranked> chooseFinalists(std::vector<Ranked> ranked, bool brief);
   std::string incumbent() const;
   void lookAtEngine();
   bool measureLost(const std::string& route);
   std::string confirmable(const std::string& route) const;
-  bool hasFailed(const std::string& route) const;
   bool wasRefuted(const std::string& route) const;
   bool outOfTime(double reserve) const;
   double phaseReserve(size_t contenders) const;
@@ -280,7 +287,6 @@ class Search {
   std::string missingWinner_;  // why the winner's engine is not where it should be
   std::string held_;           // route of the candidate whose engine lies where no winner of the record is
   std::string unknown_;        // or the route of the engine there, if no candidate has it
-  size_t finals_ = 0;          // rounds of finals so far, in a replay
   int64_t asked_ = 0;
   double busy_ = 0;
   double before_ = 0;                          // seconds that earlier sessions used

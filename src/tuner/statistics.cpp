@@ -61,23 +61,28 @@ double finalistShare(size_t n) {
 }
 
 int firstClaim(double share) {
-  for (size_t i = 0; i < std::size(kLooks); i++)
+  for (size_t i = 0; i < kLooks.size(); i++)
     if (std::ldexp(1, -kLooks[i]) <= ConfirmRule().tail * kLookShares[i] * share) return kLooks[i];
-  return kLooks[std::size(kLooks) - 1];
+  return kLooks.back();
+}
+
+void ConfirmRule::lookedEarly(int processes) {
+  const size_t i = size_t(std::lower_bound(looks.begin(), looks.end(), processes) - looks.begin());
+  if (i < looks.size() && std::ldexp(1, -processes) <= tail * kLookShares[i] * share) looks[i] = processes;
 }
 
 Confirmation confirm(std::span<const double> logRatios, const ConfirmRule& rule) {
-  const int n = int(logRatios.size()), last = kLooks[std::size(kLooks) - 1];
+  const int n = int(logRatios.size()), last = rule.looks.back();
   Confirmation c;
   if (!n) return c;
   size_t look = 0;
-  while (look + 1 < std::size(kLooks) && kLooks[look] < n) look++;
+  while (look + 1 < rule.looks.size() && rule.looks[look] < n) look++;
   const double tail = rule.tail * kLookShares[look] * rule.share;
   c.interval = medianInterval({logRatios.begin(), logRatios.end()}, tail);
   c.center = median({logRatios.begin(), logRatios.end()});
   const double bar = std::log1p(rule.minGain);
   c.clear = c.interval.lo > bar && c.interval.tail <= tail;
-  if (std::find(std::begin(kLooks), std::end(kLooks), n) == std::end(kLooks) && n < last) return c;
+  if (rule.looks[look] != n && n < last) return c;
   // A small n may not reach the tail at all: then only a later look can say "faster".
   if (c.clear)
     c.verdict = Verdict::kFaster;

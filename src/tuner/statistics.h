@@ -4,6 +4,7 @@
 // Intervals are exact order-statistic intervals for the median (H. A. David and H. N. Nagaraja, Order Statistics, 3rd
 // ed., section 7.1): with n independent values the interval [x(k), x(n+1-k)] covers the median with probability
 // 1 - 2 P(Bin(n, 1/2) < k), whatever the distribution. No normality, no resampling, and the same answer on replay.
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -43,13 +44,20 @@ bool rankDone(std::span<const double> logRatios, const RankRule& rule);
 /// Positive in the sense of `mixed`: all of at least five rounds' interval lies above 0.
 bool rankFaster(std::span<const double> logRatios);
 
-/// Confirmation over fresh processes: looked at after 7, 11, 16, 24 and 36 of them. The one-sided tail is shared among
-/// the looks and all that a search confirms (union bound), so that looking often and picking the best of several
-/// finalists is paid for.
+/// Confirmation over fresh processes: looked at after so many of them. The one-sided tail is shared among the looks and
+/// all that a search confirms (union bound), so that looking often and picking the best of several finalists is paid
+/// for.
+inline constexpr std::array kLooks = {7, 11, 16, 24, 36};
+/// Of the tail: the first look has the most, or seven processes could never claim anything.
+inline constexpr std::array kLookShares = {1 / 3., 1 / 6., 1 / 6., 1 / 6., 1 / 6.};
 struct ConfirmRule {
   double minGain = 0.01;
-  double share = 1;    ///< of the tail, for this finalist: finalistShare
-  double tail = 0.05;  ///< one-sided, over everything
+  double share = 1;                  ///< of the tail, for this finalist: finalistShare
+  double tail = 0.05;                ///< one-sided, over everything
+  std::array<int, 5> looks{kLooks};  ///< processes at each look
+  /// A look that could have claimed something was made after `processes` of them, as the time was up: it has taken the
+  /// place of the next one, whose share of the error it has spent.
+  void lookedEarly(int processes);
 };
 /// Of the n-th that a search confirms, from 0: a half, a quarter, … However many there are, and whatever the clock
 /// says, all together claim no more than the tail, and what was decided stays decided.
@@ -62,9 +70,6 @@ struct Confirmation {
   /// If this had to be the look, or the next look made now: whether "faster" would be within its share of the error.
   bool clear = false;
 };
-inline constexpr int kLooks[] = {7, 11, 16, 24, 36};
-/// Of the tail: the first look has the most, or seven processes could never claim anything.
-inline constexpr double kLookShares[] = {1 / 3., 1 / 6., 1 / 6., 1 / 6., 1 / 6.};
 /// `logRatios`: one number a process, in order. kFaster: the lower end clears log(1 + minGain). kNotFaster: the upper
 /// end is below it, or the last look is over. kMore: measure until the next look.
 Confirmation confirm(std::span<const double> logRatios, const ConfirmRule& rule);

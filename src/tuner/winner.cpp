@@ -15,7 +15,7 @@ void Search::publish(std::vector<ConfirmRecord> confirmed) {
   }
   confirmed_ = std::move(confirmed);
   for (const ConfirmRecord& c : confirmed_)
-    if (!c.faster && c.reason.empty()) refuted_.insert(c.route);
+    if (!c.faster && c.decides()) refuted_.insert(c.route);
   const WinnerRecord w = nameWinner();
   const bool changed = !winner_ || winner_->iter != w.iter || winner_->route != w.route;
   winner_ = w;
@@ -25,6 +25,7 @@ void Search::publish(std::vector<ConfirmRecord> confirmed) {
   const bool anyOk = known_.empty() || std::any_of(known_.begin(), known_.end(),
                                                    [](const auto& c) { return c.second.status == Status::kOk; });
   if (isLeftAlone(w)) return;
+  leftAlone_ = false;
   if (config_.saveEngine.empty() || !(w.iter >= 0 || (anyOk && baseline_.status == Status::kOk))) return;
   if (!isSaved(w.engineHash)) try {
       runner_.save(w.iter, w.route, config_.saveEngine);
@@ -117,23 +118,18 @@ std::string Search::confirmable(const std::string& engine) const {
   return "";
 }
 
-// Whether a fresh process of it failed, as the record says.
-bool Search::hasFailed(const std::string& route) const {
-  return std::any_of(recorded_.samples.begin(), recorded_.samples.end(),
-                     [&](const auto& s) { return s.second.route == route && s.second.status != Status::kOk; });
-}
-
 // Whether a search that this one extends has measured it and found that it fails or is no faster: an extension is about
 // what is new.
 bool Search::wasRefuted(const std::string& route) const {
   for (int epoch = 0; epoch < config_.epoch; epoch++) {
     std::vector<double> ratios;
     const std::string stage = confirmStage(epoch);
+    const ConfirmRule rule = recorded_.ruleOf(route, stage, config_.minGain);
     const auto next = [&] { return recorded_.samples.find(Recorded::sampleKey(route, stage, int(ratios.size()))); };
     for (auto s = next(); s != recorded_.samples.end(); s = next()) {
       if (s->second.status != Status::kOk) return true;
       ratios.push_back(s->second.logRatio());
-      const Verdict verdict = confirm(ratios, {config_.minGain, recorded_.shareOf(route, stage)}).verdict;
+      const Verdict verdict = confirm(ratios, rule).verdict;
       if (verdict == Verdict::kNotFaster) return true;
       if (verdict == Verdict::kFaster) break;
     }
@@ -142,14 +138,15 @@ bool Search::wasRefuted(const std::string& route) const {
 }
 
 bool Search::isRefuted(const std::string& route) const {
-  return bad_.count(route) || refuted_.count(route);
+  return bad_.count(route) || refuted_.count(route) || recorded_.before.failedRanking.count(route);
 }
 
 // Whether one of an engine's routes was measured, or failed, so that it cannot be the winner.
 bool Search::isOut(const std::set<std::string>& routes) const {
   return std::any_of(routes.begin(), routes.end(), [&](const std::string& route) {
     const auto now = known_.find(route);
-    return isRefuted(route) || (now != known_.end() && now->second.status != Status::kOk);
+    return isRefuted(route) || recorded_.before.failed.count(route) ||
+           (now != known_.end() && now->second.status != Status::kOk);
   });
 }
 
@@ -172,6 +169,8 @@ void Search::lookAtEngine() {
     if (!measureLost(route)) return;
     unknown_.clear();
     c = recorded_.candidates.find(route);
+    if (works()) held_ = route;  // be it by other decisions: what timed kernels said may be lost, too
+    return;
   }
   if (works() && runner_.holds(config_.saveEngine, c->second)) held_ = route;
 }
@@ -182,9 +181,8 @@ bool Search::measureLost(const std::string& route) {
   Ask ask;
   ask.route = route;
   CandidateRecord r;
-  if (!attempt([&] { r = onceMore([&] { return measure(ask); }); })) return false;  // the engine is there: it worked
+  if (!attempt([&] { r = measure(ask, true); })) return false;
   record(r);
-  busy_ += r.busySeconds;
   if (r.status == Status::kInterrupted)
     recorded_.interrupted[route] = r.iter;
   else

@@ -38,7 +38,11 @@ Watched inChild(const Limits& limits, int supervisor, const std::function<void(i
   const pid_t me = getpid();
   hook("fork.before");
   const pid_t pid = fork();
-  if (pid < 0) throw DeviceError("fork: {}", strerror(errno));
+  if (pid < 0) {
+    const int error = errno;
+    ::close(fds[0]), ::close(fds[1]);
+    throw DeviceError("fork: {}", strerror(error));
+  }
   if (pid == 0) {
     becomeChild(me);
     hook("child");
